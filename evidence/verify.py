@@ -1,0 +1,186 @@
+"""Verify a sealed root, trusting nobody: the seal line, the manifest, the tree, the hashes, then what the records say.
+
+`verify(folder)` never raises for a bad root: every path ends in a Report. `open_root(folder)` gives a reader of a root that
+verified. There is no option that checks less. Rules and their order: FORMAT.md. Also `python -m evidence.verify ROOT`.
+
+    E-SEAL      `SEAL` is there, well spelled, and names the BLAKE3 of `MANIFEST.b3`
+    E-MANIFEST  `MANIFEST.b3` is there and well spelled (E-PATH, E-DOTFILE, E-KIND, E-CASE, E-SIZE likewise)
+    E-PIN       the root digest is the one that was expected
+    E-MISSING   every file of the manifest is there      E-EXTRA   no other file is
+    E-HASH      every file has the bytes that were sealed
+    and the rules of `tree` and `meaning`
+"""
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from evidence import meaning, tree
+from evidence.manifest import (
+    DIGEST,
+    MANIFEST_LIMIT_BYTES,
+    MANIFEST_NAME,
+    SEAL_LIMIT_BYTES,
+    SEAL_NAME,
+    Fault,
+    FormatError,
+    fault,
+    parse,
+    parse_seal,
+    root_digest,
+)
+from evidence.report import Bar, Check, Report, as_json, as_text, checks_until, escape
+
+_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # the caller named the root: only its path may lead through links
+
+
+class NotVerifiedError(Exception):
+    """Bytes were asked of a root that did not verify, or of a file that is not as it was verified; `faults` say why."""
+
+    def __init__(self, folder: Path, faults: tuple[Fault, ...]) -> None:
+        self.faults = faults
+        why = "; ".join(f"{item.rule} {item.message}" for item in faults[:5]) or "a check that could not run"
+        super().__init__(f"{folder}: expected a root that verifies, got {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedRoot:
+    """A root that was looked at: `report`, and a reader that gives only bytes whose hash it has just compared.
+
+    When `report.ok` is false there is nothing to read: `paths` is empty and `read` raises.
+    """
+
+    folder: Path
+    report: Report
+    digests: dict[str, str] = field(repr=False)  # 64 hex by path, sorted by path
+
+    @property
+    def digest(self) -> str | None:
+        """The root digest."""
+        return self.report.digest
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every sealed path, sorted."""
+        return tuple(self.digests)
+
+    def read(self, path: str) -> bytes:
+        """The sealed bytes of a file. Raises NotVerifiedError, and KeyError for a path that was not sealed."""
+        if not self.report.ok:
+            raise NotVerifiedError(self.folder, self.report.faults)
+        digest = self.digests[path]
+        try:
+            with tree.opened(self.folder, _ROOT) as root:
+                return _read(root, path, digest, sys.maxsize)
+        except FormatError as error:
+            raise NotVerifiedError(self.folder, error.faults) from error
+        except OSError as error:
+            raise NotVerifiedError(self.folder, (tree.fault_of(error, ""),)) from error
+
+
+def open_root(folder: Path, expect: str | None = None, progress: tree.Progress | None = None) -> VerifiedRoot:
+    """Verify a root and return a reader of it. Never raises for a bad root: look at `.report`."""
+    report, digests = _verify(folder, expect, progress)
+    return VerifiedRoot(folder, report, digests if report.ok else {})
+
+
+def verify(folder: Path, expect: str | None = None, progress: tree.Progress | None = None) -> Report:
+    """Look at every rule of a root. `expect` is a digest kept elsewhere; `progress(bytes done, bytes in all)` is told how far it is."""
+    return _verify(folder, expect, progress)[0]
+
+
+def _verify(folder: Path, expect: str | None, progress: tree.Progress | None) -> tuple[Report, dict[str, str]]:
+    digest, digests = None, None
+    faults: list[Fault] = []
+    last, why = "", "the folder cannot be opened"
+    try:
+        with tree.opened(folder, _ROOT) as root:
+            digest, digests, faults = _sealed(root, expect)
+            last, why = "manifest", "there is no manifest to compare with"
+            if digests is not None:
+                faults += _compare(root, digests, progress)
+                last, why = "hashes", "the files are not those that were sealed"
+                if not faults:
+                    faults, last, why = meaning.check(digests, partial(_read_record, root, digests))
+    except OSError as error:
+        faults = [tree.fault_of(error, "")]
+    pin = (Check("pin", ("E-PIN",)),) if expect is not None else ()
+    authenticity = "pinned" if expect is not None and digest == expect else "none"
+    return Report(digest, tuple(sorted(set(faults))), pin + checks_until(last, why), authenticity), digests or {}
+
+
+def _sealed(root: int, expect: str | None) -> tuple[str | None, dict[str, str] | None, list[Fault]]:
+    """The root digest, the manifest as 64 hex by path (None when it cannot be relied on), and the faults of both."""
+    faults: list[Fault] = []
+    sealed = digest = digests = None
+    try:
+        sealed = parse_seal(_read(root, SEAL_NAME, None, SEAL_LIMIT_BYTES, missing="E-SEAL"))
+    except FormatError as error:  # E-SEAL
+        faults += error.faults
+    try:
+        data = _read(root, MANIFEST_NAME, None, MANIFEST_LIMIT_BYTES, missing="E-MANIFEST")
+        digest = root_digest(data)
+        digests = {entry.path: entry.digest for entry in parse(data).entries}
+    except FormatError as error:  # E-MANIFEST and the rules of names
+        faults += error.faults
+    if digest and sealed and digest != sealed:  # E-SEAL
+        faults.append(fault("E-SEAL", SEAL_NAME, f"{digest}, the digest of {MANIFEST_NAME}", sealed))
+    if expect is not None and digest != expect:  # E-PIN
+        faults.append(fault("E-PIN", "", f"the root digest {expect}", digest or "no manifest"))
+    return digest, digests, faults
+
+
+def _compare(root: int, digests: dict[str, str], progress: tree.Progress | None) -> list[Fault]:
+    """The faults of the tree against the manifest; only files that the manifest names are opened."""
+    listing = tree.list_files(root, sizes=progress is not None)
+    faults, named = list(listing.faults), {item.path for item in listing.faults}
+    there = listing.files.keys() - {SEAL_NAME, MANIFEST_NAME}
+    missing, extra = digests.keys() - there - named, there - digests.keys()
+    faults += [fault("E-MISSING", path, "this file", "none") for path in missing]  # E-MISSING
+    faults += [fault("E-EXTRA", path, "only files that the manifest names", "this") for path in extra]  # E-EXTRA
+    sizes = {path: size for path, size in listing.files.items() if path in digests}
+    found, unsure = tree.hash_files(root, sizes, progress)
+    wrong = [path for path, digest in found.items() if digest != digests[path]]
+    faults += [fault("E-HASH", path, f"blake3 {digests[path]}", found[path]) for path in wrong]  # E-HASH
+    return faults + unsure
+
+
+def _read(root: int, path: str, digest: str | None, limit_bytes: int, missing: str = "E-READ") -> bytes:
+    """The bytes of a file, whose hash is `digest` if that is given; raises FormatError for whatever is wrong with it."""
+    try:
+        data, found = tree.read_file(root, path, limit_bytes)
+    except OSError as error:
+        raise FormatError([tree.fault_of(error, path, missing)]) from error
+    if digest is not None and found != digest:  # E-CHANGED: it was compared a moment ago
+        raise FormatError([fault("E-CHANGED", path, f"blake3 {digest}, as before", found)])
+    return data
+
+
+def _read_record(root: int, digests: dict[str, str], path: str) -> bytes:
+    return _read(root, path, digests[path], meaning.JSON_LIMIT_BYTES)
+
+
+def main() -> int:
+    """`python -m evidence.verify ROOT [--expect DIGEST] [--json]`: 0 intact, 20 not, 30 undetermined, 64 asked wrongly."""
+    parser = argparse.ArgumentParser(prog="evidence.verify", description="Verify a sealed root.", allow_abbrev=False)
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--expect", metavar="DIGEST", help="blake3:<64 hex>, kept elsewhere, that the root must have")
+    parser.add_argument("--json", action="store_true", help="the report as JSON")
+    try:
+        asked = parser.parse_args()
+        if asked.expect is not None and not DIGEST.fullmatch(asked.expect):
+            parser.error(f"--expect: expected blake3:<64 lower-case hex>, got {escape(asked.expect)}")
+    except SystemExit as stop:
+        return 64 if stop.code else 0
+    bar = Bar()
+    report = verify(asked.root, asked.expect, bar if sys.stderr.isatty() else None)
+    bar.clear()
+    sys.stdout.write(as_json(report) if asked.json else as_text(asked.root, report))
+    return report.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,266 @@
+"""The pairs and groups that are scored: read from JSONL, bounded, and written again in the one spelling that is sealed. Pure.
+
+A line of groups is ``{"query_id", "query", "candidates": [{"id", "text", "gain"}]}`` or ``{"query", "positive": [text],
+"negative": [text]}``; the second form gets gains 1 and 0 and ids from the position, which say nothing of the label. A line of
+pairs is ``{"query", "document"}``, with ``stratum`` if wanted. Only the built-in pairs are read from a file here, the package's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import msgspec
+
+from evidence.manifest import digest_of
+from harness import fields
+from harness.errors import LadderError
+from harness.records import GROUPS, PAIRS, DataFact, Record, Value
+
+T = TypeVar("T", bound=Record)
+
+Name = Annotated[str, msgspec.Meta(pattern=r"\S")]
+Text = Annotated[str, msgspec.Meta(min_length=0)]
+Gain = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Doc(Record, frozen=True):
+    """One candidate document. ``gain`` is its relevance: 0 is not relevant, more is better."""
+
+    id: Name
+    text: Text
+    gain: Gain
+
+
+class Group(Record, frozen=True):
+    """One query and its candidates in source order; ids are unique in the group."""
+
+    query_id: Name
+    query: Name
+    candidates: Annotated[tuple[Doc, ...], msgspec.Meta(min_length=1)]
+
+
+class Pair(Record, frozen=True):
+    """One query and one document. ``stratum`` says what kind of text it is (``long``, ``emoji``), empty when not given."""
+
+    query: Name
+    document: Text
+    stratum: Text = ""
+
+
+class _Labelled(Record, frozen=True):
+    """A group as two lists of text, relevant and not."""
+
+    query: Name
+    positive: tuple[Text, ...]
+    negative: tuple[Text, ...]
+
+
+def read_groups(data: bytes, where: str) -> tuple[Group, ...]:
+    """Groups from JSONL. Raises ``LadderError`` with line and key; ``where`` is the file's name in messages."""
+    groups: list[Group] = []
+    lines: dict[str, int] = {}
+    for number, row in _rows(data, where):
+        graded = isinstance(row, dict) and ("candidates" in row or "query_id" in row)
+        if isinstance(row, dict) and not graded and not {"positive", "negative"} & set(row):
+            expected = "the keys query_id, query, candidates, or the keys query, positive, negative"
+            _refuse(where, number, expected, f"the keys {', '.join(map(str, row)) or 'none'}"[:80])
+        group = (
+            _value(row, Group, where, number) if graded else _from_labels(_value(row, _Labelled, where, number), number)
+        )
+        if not group.candidates:
+            _refuse(where, number, "at least one positive or negative", "none")
+        doubled = [name for name, count in Counter(doc.id for doc in group.candidates).items() if count > 1]
+        if doubled:
+            _refuse(where, number, "each candidate's id once in its group", f"{fields.show(doubled[0])} again")
+        if group.query_id in lines:
+            got = f"{fields.show(group.query_id)}, as line {lines[group.query_id]}"
+            _refuse(where, number, "each query_id once", got)
+        lines[group.query_id] = number
+        groups.append(group)
+    return tuple(groups)
+
+
+def read_pairs(data: bytes, where: str) -> tuple[Pair, ...]:
+    """Pairs from JSONL. Raises ``LadderError`` with line and key."""
+    return tuple(_value(row, Pair, where, number) for number, row in _rows(data, where))
+
+
+def builtin_pairs() -> tuple[Pair, ...]:
+    """The pairs that every parity step scores, whatever the ladder names: the strata on which exports are known to go wrong."""
+    name = "parity_pairs.jsonl"
+    return read_pairs(resources.files("harness").joinpath("builtin", name).read_bytes(), name)
+
+
+def bound(groups: Sequence[Group], max_groups: int | None, max_candidates: int | None) -> tuple[Group, ...]:
+    """The first ``max_groups`` groups, each cut to ``max_candidates``: positives first, then negatives, both by source order.
+
+    What is kept stays in source order. ``None`` is no bound.
+    """
+    kept = groups[:max_groups] if max_groups is not None else groups
+    return tuple(_cut(group, max_candidates) for group in kept)
+
+
+def render_groups(groups: Iterable[Group]) -> bytes:
+    """The one spelling of groups: a line each, keys sorted, UTF-8, no spaces. ``read_groups`` gives the same groups again."""
+    return _render(groups)
+
+
+def render_pairs(pairs: Iterable[Pair]) -> bytes:
+    """The one spelling of pairs, as for groups."""
+    return _render(pairs)
+
+
+def group_facts(
+    groups: Sequence[Group],
+    *,
+    source: str,
+    available: int,
+    max_groups: int | None,
+    max_candidates: int | None,
+) -> DataFact:
+    """What a plan says of bounded groups: digest of the rendered bytes, rows, the bounds that were asked for, and what is odd.
+
+    ``available`` counts the groups before the bound, as far as the source was read.
+    """
+    asked = {"groups": max_groups, "candidates": max_candidates}
+    bounds: dict[str, Value] = {name: value for name, value in asked.items() if value is not None}
+    notes = [f"first {len(groups)} of {available} groups"] if len(groups) < available else []
+    if max_groups is not None and len(groups) < max_groups:
+        notes.append(f"{max_groups} groups were asked for and {len(groups)} are there")
+    return DataFact(
+        path=GROUPS,
+        digest=digest_of(render_groups(groups)),
+        source=source,
+        rows=len(groups),
+        bounds=bounds,
+        notes=(*notes, *_group_notes(groups)),
+    )
+
+
+def pair_facts(pairs: Sequence[Pair], *, source: str) -> DataFact:
+    """What a plan says of pairs: digest of the rendered bytes, rows, and how many there are of each stratum."""
+    strata = Counter(pair.stratum for pair in pairs if pair.stratum)
+    return DataFact(
+        path=PAIRS,
+        digest=digest_of(render_pairs(pairs)),
+        source=source,
+        rows=len(pairs),
+        notes=tuple(f"{count} of stratum {name}" for name, count in sorted(strata.items())),
+    )
+
+
+def _group_notes(groups: Sequence[Group]) -> Iterator[str]:
+    sizes = [len(group.candidates) for group in groups]
+    yield f"{sum(sizes)} candidates, {min(sizes)} to {max(sizes)} a group"
+    counted = {
+        "without a positive candidate": [not any(doc.gain > 0 for doc in group.candidates) for group in groups],
+        "with positive candidates only": [all(doc.gain > 0 for doc in group.candidates) for group in groups],
+        "with graded gains": [len({doc.gain for doc in group.candidates} - {0.0}) > 1 for group in groups],
+        "with the same text twice": [
+            len({doc.text for doc in group.candidates}) < len(group.candidates) for group in groups
+        ],
+        "with fewer than 10 candidates": [size < 10 for size in sizes],
+        "with all positives first, so source order alone ranks them perfectly": [
+            _positives_first(group) for group in groups
+        ],
+    }
+    for what, hits in counted.items():
+        if any(hits):
+            yield f"{sum(hits)} of {len(groups)} groups {what}"
+
+
+def _positives_first(group: Group) -> bool:
+    gains = [doc.gain for doc in group.candidates]
+    return 0 < sum(gain > 0 for gain in gains) < len(gains) and gains == sorted(gains, reverse=True)
+
+
+def _from_labels(row: _Labelled, number: int) -> Group:
+    texts = [(text, 1.0) for text in row.positive] + [(text, 0.0) for text in row.negative]
+    docs = (Doc(id=f"d{position}", text=text, gain=gain) for position, (text, gain) in enumerate(texts, 1))
+    return Group(query_id=f"q{number}", query=row.query, candidates=tuple(docs))
+
+
+def _cut(group: Group, most: int | None) -> Group:
+    if most is None or len(group.candidates) <= most:
+        return group
+    order = sorted(
+        range(len(group.candidates)), key=lambda index: group.candidates[index].gain <= 0
+    )  # stable: source order
+    kept = tuple(group.candidates[index] for index in sorted(order[:most]))
+    return msgspec.structs.replace(group, candidates=kept)
+
+
+def _render(rows: Iterable[Record]) -> bytes:
+    lines = (
+        json.dumps(msgspec.to_builtins(row), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        for row in rows
+    )
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
+
+
+def _rows(data: bytes, where: str) -> Iterator[tuple[int, Any]]:
+    """Every line's number, from 1, and its JSON value."""
+    if not data.strip():
+        message = f"{where}: expected at least one line of JSON, got an empty file; fill it or name another"
+        raise LadderError(message)
+    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
+        try:
+            value = json.loads(line.decode("utf-8"), object_pairs_hook=_each_key_once, parse_constant=_no_constant)
+            if b"\\ud" in line.lower() and _has_surrogate(value):
+                _refuse(where, number, "text that can be written as UTF-8", "a lone surrogate, \\ud800 to \\udfff")
+        except json.JSONDecodeError as error:
+            got = f"{error.msg} at column {error.colno}" if line.strip() else "an empty line"
+            _refuse(where, number, "one JSON object", got)
+        except UnicodeDecodeError as error:
+            _refuse(where, number, "UTF-8", f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line")
+        except (ValueError, RecursionError) as error:
+            _refuse(where, number, "one JSON object", f"{error}"[:120])
+        yield number, value
+
+
+def _has_surrogate(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_surrogate(item) for pair in value.items() for item in pair)
+    if isinstance(value, list):
+        return any(map(_has_surrogate, value))
+    return isinstance(value, str) and _SURROGATE.search(value) is not None
+
+
+def _value(row: Any, kind: type[T], where: str, number: int) -> T:
+    """The row as a value. msgspec is fast and decides; only when it refuses is the fault put in words."""
+    try:
+        return msgspec.convert(row, kind)
+    except (msgspec.ValidationError, OverflowError) as error:
+        words = str(error)
+        try:
+            fields.check(row, msgspec.inspect.type_info(kind))
+        except fields.FieldError as found:
+            words = str(found)
+        message = f"{where}: line {number}: {words}"
+        raise LadderError(message) from error
+
+
+def _refuse(where: str, number: int, expected: str, got: str) -> NoReturn:
+    message = f"{where}: line {number}: expected {expected}, got {got}; correct the line"
+    raise LadderError(message)
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        message = f"the key {fields.show(next(name for name in names if names.count(name) > 1))} twice"
+        raise ValueError(message)
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    message = f"{name}, which JSON does not have"
+    raise ValueError(message)

@@ -1,0 +1,190 @@
+"""Measurements x limits -> findings -> verdicts. Pure; no I/O, no ML import.
+
+Rules, in the order they are tried (DESIGN section 2: nothing is ever PASS by default):
+
+1. A limit whose metric was not measured, or is null, is BLOCKED: there is no number.
+2. A value of another kind than the limit (text against a bound, a bool against a number) is BLOCKED.
+3. With an interval, a bound is PASS when the whole interval meets it, FAIL when none of it does, else INCONCLUSIVE.
+4. Without an interval the value alone decides.
+5. A step is FAIL if any finding is, else BLOCKED, else INCONCLUSIVE; PASS needs a finding, and all of them PASS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.records import (
+    Coverage,
+    Finding,
+    Limit,
+    Limits,
+    Measurement,
+    Outcome,
+    Plan,
+    PlannedTarget,
+    Qualification,
+    TargetClaim,
+    Tier,
+    Value,
+    Verdict,
+)
+
+WORST_FIRST: tuple[Verdict, ...] = ("FAIL", "BLOCKED", "INCONCLUSIVE", "NOT_RUN", "PASS")
+"""A number that broke a limit outranks a missing one: the answer is already no."""
+
+
+def judge(limits: Limits, measurements: Iterable[Measurement]) -> tuple[Finding, ...]:
+    """Judge every limit, sorted by metric name. A metric measured twice is BLOCKED: which one would count?"""
+    by_name: dict[str, Measurement | None] = {}
+    for measurement in measurements:
+        by_name[measurement.metric] = None if measurement.metric in by_name else measurement
+    return tuple(_finding(name, limits[name], by_name.get(name)) for name in sorted(limits))
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of the verdicts; NOT_RUN when there is none, never PASS by default."""
+    found = set(verdicts)
+    return next((verdict for verdict in WORST_FIRST if verdict in found), "NOT_RUN")
+
+
+def step_verdict(findings: Sequence[Finding]) -> Verdict:
+    """The verdict of a step from its findings; a step without a limit judged is BLOCKED."""
+    return worst(finding.verdict for finding in findings) if findings else "BLOCKED"
+
+
+def _finding(metric: str, limit: Limit, measurement: Measurement | None) -> Finding:
+    value = measurement.value if measurement else None
+    interval = measurement.interval if measurement else None
+    verdict, why = _judge_one(limit, value, interval)
+    unit = measurement.unit if measurement else ""
+    if measurement is not None and value is None and measurement.note:
+        why = measurement.note
+    return Finding(
+        metric=metric,
+        limit=limit,
+        value=value,
+        interval=interval,
+        verdict=verdict,
+        text=_sentence(metric, limit, value, interval, unit, why),
+    )
+
+
+def _judge_one(limit: Limit, value: Value, interval: tuple[float, float] | None) -> tuple[Verdict, str]:
+    if value is None:
+        return "BLOCKED", "not measured"
+    bounds = [bound for bound in (limit.at_most, limit.at_least, limit.exactly) if bound is not None]
+    if not bounds or any(_kind(bound) is not _kind(value) for bound in bounds):
+        return "BLOCKED", "the limit has no bound of the value's kind"
+    if limit.exactly is not None:
+        return ("PASS" if value == limit.exactly else "FAIL"), ""
+    if isinstance(value, bool | str):
+        return "BLOCKED", "only a number can be compared with a bound"
+    low, high = interval if interval is not None else (value, value)
+    if not all(map(math.isfinite, (value, low, high))) or not low <= value <= high:
+        return "BLOCKED", "the value is not finite, or lies outside its own interval"
+    return worst(_bounds(limit, low, high)), ""
+
+
+def _bounds(limit: Limit, low: float, high: float) -> Iterable[Verdict]:
+    if limit.at_most is not None:
+        yield "PASS" if high <= limit.at_most else "FAIL" if low > limit.at_most else "INCONCLUSIVE"
+    if limit.at_least is not None:
+        yield "PASS" if low >= limit.at_least else "FAIL" if high < limit.at_least else "INCONCLUSIVE"
+
+
+def _kind(value: Value) -> type:
+    """Numbers are one kind; a bool is not a number."""
+    return float if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
+
+
+def show_value(value: Value) -> str:
+    """A value as a sentence shows it: six significant digits, integers whole, text quoted."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return repr(value)
+    return (
+        f"{value:,}" if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e15) else f"{value:.6g}"
+    )
+
+
+def show_limit(limit: Limit) -> str:
+    """A limit in words, e.g. ``at most 0.001``."""
+    words = (("at most", limit.at_most), ("at least", limit.at_least), ("exactly", limit.exactly))
+    return " and ".join(f"{word} {show_value(bound)}" for word, bound in words if bound is not None)
+
+
+def _sentence(
+    metric: str, limit: Limit, value: Value, interval: tuple[float, float] | None, unit: str, why: str
+) -> str:
+    shown = show_value(value)
+    if interval is not None:
+        shown += f" (95% {show_value(interval[0])} to {show_value(interval[1])})"
+    unit = f" {unit}" if unit and value is not None else ""
+    reason = f": {why}" if why else ""
+    return f"{metric}: expected {show_limit(limit)}, got {shown}{unit}{reason}"
+
+
+# --- from steps to the claim ------------------------------------------------------------------------------------------
+
+
+def target_claim(target: PlannedTarget, outcomes: Mapping[Tier, Outcome]) -> TargetClaim:
+    """What became of one target. Steps after the first that is not PASS are NOT_RUN."""
+    tiers: dict[str, Verdict] = {}
+    reached: Tier | None = None
+    reason = target.deferred or ""
+    stopped = False
+    for step in target.steps:
+        outcome = None if stopped else outcomes.get(step.tier)
+        tiers[step.tier] = outcome.verdict if outcome else "NOT_RUN"
+        if outcome is not None and outcome.verdict == "PASS":
+            reached = step.tier
+        elif not stopped:
+            stopped = True
+            reason = f"{step.tier}: {outcome.reason}" if outcome else f"{step.tier}: not run"
+    verdict = worst(found for found in tiers.values() if found != "NOT_RUN") if tiers else "NOT_RUN"
+    if verdict == "PASS" and stopped:
+        verdict = "NOT_RUN"
+    return TargetClaim(
+        name=target.name, verdict=verdict, reached=reached, deferred=target.deferred, tiers=tiers, reason=reason
+    )
+
+
+def qualification(
+    plan: Plan, plan_digest: str, outcomes: Mapping[tuple[str, Tier], Outcome], started_at: str, ended_at: str
+) -> Qualification:
+    """The claim of a whole climb: the worst target decides; deferred targets only narrow the coverage."""
+    claims = tuple(
+        target_claim(target, {tier: o for (name, tier), o in outcomes.items() if name == target.name})
+        for target in plan.targets
+    )
+    reached = tuple(c.name for c in claims if c.verdict == "PASS" and c.reached == plan.goal)
+    deferred = tuple(c.name for c in claims if c.deferred is not None)
+    missed = tuple(c.name for c in claims if c.name not in reached and c.name not in deferred)
+    return Qualification(
+        format=1,
+        ladder=plan.ladder,
+        plan_digest=plan_digest,
+        candidate_digest=plan.candidate.digest,
+        verdict=worst(c.verdict for c in claims if c.deferred is None),
+        targets=claims,
+        coverage=Coverage(
+            goal=plan.goal, reached=reached, missed=missed, deferred=deferred, complete=len(reached) == len(claims) > 0
+        ),
+        started_at=started_at,
+        ended_at=ended_at,
+    )
+
+
+def outcome_reason(verdict: Verdict, findings: Sequence[Finding]) -> str:
+    """Why a judged step has its verdict: the worst finding's sentence, and how many others share that verdict."""
+    if verdict == "PASS":
+        return ""
+    same = [finding for finding in findings if finding.verdict == verdict]
+    if not same:
+        return "no limit was judged"
+    more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
+    return same[0].text + more

@@ -1,0 +1,238 @@
+"""YAML bytes to a ``Ladder``, or one line that says where, what was expected, what was there and what to do. Pure.
+
+Reading goes in three steps: ``strict_yaml`` gives plain values, ``fields`` compares them with the structs of ``ladder_format``, and
+the rules here look at what needs two keys or the catalogue of metrics. The first fault is the one that is said.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, get_args, get_type_hints
+
+import msgspec
+
+from evidence.manifest import check_path
+from harness import fields, strict_yaml
+from harness.errors import LadderError
+from harness.fields import join, refuse, show, suggest
+from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
+from harness.ladder_schema import schema
+from harness.metrics import catalogue
+from harness.records import TIERS, Limit, Limits, Tier, artifact_folder
+
+__all__ = ["PROVIDERS", "Ladder", "defaults", "limits_of", "parse", "schema", "tiers_up_to"]
+
+FORMAT = 1
+PROVIDERS: tuple[str, ...] = get_args(Provider)
+"""The names a target can ask for. What each is in ONNX Runtime, and whether it is here, is the runtimes' business."""
+
+_LADDER_TYPE = msgspec.inspect.type_info(Ladder)
+
+
+def parse(data: bytes, where: str = "ladder.yaml") -> Ladder:
+    """Read a ladder. ``where`` is the file's name in messages. Raises ``LadderError`` and nothing else."""
+    try:
+        plain = strict_yaml.load(data)
+        _check_format(plain)
+        fields.check(plain, _LADDER_TYPE)
+        ladder = _named(msgspec.convert(plain, Ladder, strict=True))
+        _check_candidate(ladder)
+        _check_tiers(ladder)
+        _check_targets(ladder)
+    except (strict_yaml.YamlError, fields.FieldError) as error:
+        message = f"{where}: {error}"
+        raise LadderError(message) from error
+    return ladder
+
+
+def defaults(data: bytes) -> tuple[str, ...]:
+    """JSON pointers of the values that a ladder did not give and that have a default, e.g. ``/tiers/L0/opset``, in the order of the format.
+
+    A key whose default is to be absent (``artifact``, ``groups``) is no value, so it is not listed. ``data`` must parse.
+    """
+    plain = strict_yaml.load(data)
+    found: list[str] = []
+    for name, value in (("goal", "L3"), ("seed", 0)):
+        found += [f"/{name}"] * (name not in plain and value is not None)
+    for tier, kind in _tier_types().items():
+        table = plain["tiers"].get(tier)
+        if table is not None:
+            found += [f"/tiers/{tier}/{name}" for name in _defaulted(kind) if name not in table]
+            if tier == "L3" and isinstance(table["data"], dict):
+                given = table["data"]
+                found += [
+                    f"/tiers/L3/data/{name}" for name in ("split", "query", "positive", "negative") if name not in given
+                ]
+    for index, target in enumerate(plain["targets"]):
+        found += [f"/targets/{index}/{name}" for name in ("name", "provider", "threads") if name not in target]
+    return tuple(found)
+
+
+def tiers_up_to(goal: Tier) -> tuple[Tier, ...]:
+    """The tiers that are climbed, lowest first."""
+    return TIERS[: TIERS.index(goal) + 1]
+
+
+def limits_of(ladder: Ladder, target: Target, tier: Tier) -> Limits:
+    """The limits that the ladder sets: the tier's, and the target's instead where it names the same metric."""
+    table = getattr(ladder.tiers, tier)
+    return {**(table.limits if table else {}), **getattr(target.limits, tier)}
+
+
+def _check_format(plain: Any) -> None:
+    """Before anything else: a file of a later format would only be misread as one with unknown keys."""
+    if not isinstance(plain, dict):
+        refuse("", fields.words(_LADDER_TYPE), "nothing" if plain is None else show(plain))
+    version = plain.get("format", FORMAT)
+    if type(version) is int and version != FORMAT:
+        refuse("format", str(FORMAT), show(version), "this version of qualify reads no other")
+
+
+def _named(ladder: Ladder) -> Ladder:
+    """The ladder with a name for every target: the given one, or ``<provider>-<precision>``."""
+    replace = msgspec.structs.replace
+    return replace(
+        ladder, targets=tuple(replace(t, name=t.name or f"{t.provider}-{t.precision}") for t in ladder.targets)
+    )
+
+
+def _check_candidate(ladder: Ladder) -> None:
+    model, revision = ladder.candidate.model, ladder.candidate.revision
+    if is_folder(model):
+        if revision is not None:
+            refuse(
+                "candidate.revision",
+                "none, since the model is a folder",
+                show(revision),
+                "a folder is pinned by digest; remove it",
+            )
+        return
+    if not is_hub_id(model):
+        refuse(
+            "candidate.model",
+            "a folder (./, ../ or /) or a hub id (org/name)",
+            show(model),
+            f"for a folder write {show('./' + model)}",
+        )
+    if revision is None:
+        do = f"pin the commit, or write {show('./' + model)} for a folder"
+        refuse("candidate.revision", f"40 hex digits, since {show(model)} is a hub id", "nothing", do)
+
+
+def _check_tiers(ladder: Ladder) -> None:
+    climbed = tiers_up_to(ladder.goal)
+    for tier in TIERS:
+        table, where = getattr(ladder.tiers, tier), f"tiers.{tier}"
+        if table is None and tier in climbed:
+            refuse(where, f"a table, since the goal is {ladder.goal}", "nothing", "add it or lower the goal")
+        if table is not None and tier not in climbed:
+            refuse(where, f"no tier above the goal {ladder.goal}", "a table", "remove it or raise the goal")
+        if table is not None:
+            _check_limits(table.limits, tier, f"{where}.limits")
+    data = ladder.tiers.L3.data if ladder.tiers.L3 is not None else ""
+    if not isinstance(data, str) and not is_hub_id(data.dataset):
+        refuse("tiers.L3.data.dataset", "a hub id (org/name)", show(data.dataset))
+
+
+def _check_targets(ladder: Ladder) -> None:
+    seen: dict[str, int] = {}
+    for index, target in enumerate(ladder.targets):
+        where, name = f"targets[{index}]", target.name
+        if name in seen:
+            refuse(
+                f"{where}.name",
+                "each target's name once",
+                f"{show(name)}, as targets[{seen[name]}]",
+                "name this target",
+            )
+        seen[name] = index
+        if check_path(f"{artifact_folder(name)}/model.onnx"):
+            refuse(f"{where}.name", "a name that every file system takes", show(name), "choose another")
+        for tier in TIERS:
+            overrides, here = getattr(target.limits, tier), f"{where}.limits.{tier}"
+            if overrides and tier not in tiers_up_to(ladder.goal):
+                refuse(here, f"no tier above the goal {ladder.goal}", "a table", "remove it or raise the goal")
+            _check_limits(overrides, tier, here)
+        for tier in tiers_up_to(ladder.goal) if target.deferred is None else ():
+            if not limits_of(ladder, target, tier):
+                do = "a tier without limits would decide nothing; add a limit"
+                refuse(f"tiers.{tier}.limits", f"at least one limit for the target {name}", "none", do)
+
+
+def _check_limits(limits: Limits, tier: Tier, where: str) -> None:
+    for name, limit in limits.items():
+        here, metric = join(where, name), catalogue.find(name)
+        if metric is None:
+            _refuse_metric(name, tier, where)
+        if metric.tier != tier:
+            refuse(
+                where,
+                f"a metric of {tier}",
+                f"{show(name)}, a metric of {metric.tier}",
+                f"move it to the limits of {metric.tier}",
+            )
+        if name in catalogue.fixed_limits(tier, "fp32"):
+            refuse(
+                where,
+                "a metric that a ladder decides",
+                f"{show(name)}, whose limit is fixed",
+                "remove it; it is always judged",
+            )
+        _check_bounds(limit, here)
+        _check_kind(limit, metric, here)
+
+
+def _refuse_metric(name: str, tier: Tier, where: str) -> NoReturn:
+    base, dot, parameter = name.partition(".")
+    known = catalogue.METRICS.get(base)
+    if known is not None and known.parameter:
+        got = f"{show(name)}" if dot else f"{show(name)} alone"
+        refuse(
+            where,
+            f"{base}.<{known.parameter}>",
+            got,
+            suggest(parameter, catalogue.SCORERS) if known.parameter == "scorer" else "",
+        )
+    if known is not None:
+        refuse(where, f"the metric {base!r} without a parameter", show(name), f"write {base}")
+    own = [metric for metric, found in catalogue.METRICS.items() if found.tier == tier]
+    do = suggest(base, own) or suggest(base, catalogue.METRICS) or f"they are {', '.join(own)}"
+    refuse(where, f"a metric of {tier}", show(name), do)
+
+
+def _check_bounds(limit: Limit, where: str) -> None:
+    if limit.at_most is None and limit.at_least is None and limit.exactly is None:
+        refuse(where, "at_most, at_least or exactly", "none of them", "add a bound")
+    if limit.exactly is not None and (limit.at_most is not None or limit.at_least is not None):
+        refuse(where, "exactly alone", "another bound beside it", "remove one")
+    if limit.at_most is not None and limit.at_least is not None and limit.at_least > limit.at_most:
+        got = f"at_least {limit.at_least:g} above at_most {limit.at_most:g}"
+        refuse(where, "bounds that a value can meet", got, "swap them")
+
+
+def _check_kind(limit: Limit, metric: catalogue.Metric, where: str) -> None:
+    """A bound must be of the metric's kind: ``at_most`` on a signature, or ``exactly: true`` on a count, could never be met."""
+    word = {str: "text", bool: "true or false"}.get(metric.kind)
+    if word is not None:
+        if limit.exactly is None:
+            refuse(where, f"exactly, since the metric is {word}", "a bound for numbers", "write exactly")
+        if not isinstance(limit.exactly, metric.kind):
+            refuse(f"{where}.exactly", word, show(limit.exactly))
+        return
+    for bound in ("at_most", "at_least", "exactly"):
+        value = getattr(limit, bound)
+        if value is None:
+            continue
+        if isinstance(value, (bool, str)):
+            refuse(f"{where}.{bound}", f"a number of {metric.unit}", show(value))
+        if bound == "exactly" and metric.kind is int and value != int(value):
+            refuse(f"{where}.{bound}", f"a whole number of {metric.unit}", show(value))
+
+
+def _tier_types() -> dict[str, type]:
+    return {name: get_args(kind)[0] if get_args(kind) else kind for name, kind in get_type_hints(Tiers).items()}
+
+
+def _defaulted(kind: type) -> list[str]:
+    """Names of a tier's options that have a default which is a value."""
+    found = msgspec.structs.fields(kind)
+    return [field.name for field in found if field.default is not None and field.default is not msgspec.NODEFAULT]

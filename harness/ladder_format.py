@@ -1,0 +1,185 @@
+"""The structs of a ladder file, format 1, and one sentence on every key. No rule is here that looks at two keys at once."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+import msgspec
+
+from harness.records import (
+    BuildOptions,
+    Limits,
+    ParityOptions,
+    PerfOptions,
+    Precision,
+    Record,
+    RerankOptions,
+    Tier,
+)
+
+Provider = Literal["cpu", "cuda", "tensorrt", "directml", "qnn", "migraphx"]
+Name = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9-]{0,63}$")]
+
+HUB_ID = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)?")
+"""The name of a repository on a hub: ``org/name`` or ``name``."""
+
+
+class CandidateReference(Record, frozen=True):
+    """Where the candidate is: a folder (starts with ``./``, ``../`` or ``/``), or a hub id with the 40-hex commit."""
+
+    model: str
+    revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")] | None = None
+
+
+class BuildTier(BuildOptions, frozen=True):
+    """L0: how the artifact is made, and what it must be."""
+
+    limits: Limits = msgspec.field(default_factory=dict)
+
+
+class PerfTier(PerfOptions, frozen=True):
+    """L1: what is timed, and how fast and small it must be."""
+
+    limits: Limits = msgspec.field(default_factory=dict)
+
+
+class ParityTier(ParityOptions, frozen=True):
+    """L2: which pairs are compared with PyTorch, and how close they must be."""
+
+    limits: Limits = msgspec.field(default_factory=dict)
+
+
+class RerankTier(RerankOptions, frozen=True):
+    """L3: which groups are ranked, and how well."""
+
+    limits: Limits = msgspec.field(default_factory=dict)
+
+
+class Tiers(Record, frozen=True):
+    """One table for each tier up to the goal."""
+
+    L0: BuildTier
+    L1: PerfTier | None = None
+    L2: ParityTier | None = None
+    L3: RerankTier | None = None
+
+
+class TargetLimits(Record, frozen=True):
+    """Limits of one target; a metric named here replaces the tier's limit of that metric whole."""
+
+    L0: Limits = msgspec.field(default_factory=dict)
+    L1: Limits = msgspec.field(default_factory=dict)
+    L2: Limits = msgspec.field(default_factory=dict)
+    L3: Limits = msgspec.field(default_factory=dict)
+
+
+class Target(Record, frozen=True):
+    """What the candidate is qualified for: a precision on an execution provider. ``parse`` fills in a name that is not given."""
+
+    precision: Precision
+    provider: Provider = "cpu"
+    threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2
+    name: Name = ""
+    artifact: str | None = None
+    deferred: str | None = None
+    limits: TargetLimits = msgspec.field(default_factory=TargetLimits)
+
+
+class Ladder(Record, frozen=True):
+    """A ladder: a candidate, the targets it is meant for, and what each tier demands."""
+
+    format: Literal[1]
+    name: Name
+    candidate: CandidateReference
+    tiers: Tiers
+    targets: Annotated[tuple[Target, ...], msgspec.Meta(min_length=1)]
+    goal: Tier = "L3"
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)] = 0
+
+
+KEYS: dict[str, dict[str, str]] = {
+    "Ladder": {
+        "format": "Version of this format; 1.",
+        "name": "What the ladder is called, in every report.",
+        "candidate": "The model that is qualified.",
+        "goal": "The highest tier that is asked for. Every tier up to it needs a table under `tiers`.",
+        "seed": "Seed of everything random: bootstrap resamples, order of calls.",
+        "tiers": "Options and limits of each tier.",
+        "targets": "What the candidate is qualified for, at least one.",
+    },
+    "CandidateReference": {
+        "model": "A folder, relative to the ladder, that starts with `./`, `../` or `/`; anything else is a hub id (`org/name`).",
+        "revision": "The commit of a hub id, 40 hex digits. A branch or tag is refused, since it can move. Not for a folder.",
+    },
+    "Target": {
+        "name": "What the target is called; by default `<provider>-<precision>`.",
+        "precision": "Precision of the weights, asked for here and measured in L0.",
+        "provider": "Execution provider of ONNX Runtime.",
+        "threads": "Threads within one operator.",
+        "artifact": "An ONNX file, relative to the ladder, that is checked instead of built.",
+        "deferred": "Why this target is not climbed now. Coverage is then partial and says so.",
+        "limits": "Limits of this target, by tier. A metric named here replaces the tier's limit of that metric whole.",
+    },
+    "BuildTier": {
+        "exporter": "Which exporter of PyTorch makes the ONNX graph.",
+        "opset": "Opset version of the default ONNX domain that is asked for.",
+        "shape": "`dynamic`, or a fixed `[batch, sequence]`.",
+        "integers": "Width of the graph's integer inputs.",
+        "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "limits": "Limits of L0 on every target, by metric.",
+    },
+    "PerfTier": {
+        "candidates": "Pairs scored by one call.",
+        "batch_size": "Largest micro-batch of a call. With a fixed shape it is the shape's batch.",
+        "max_length": "Tokens after which a pair is cut; at most what the candidate takes.",
+        "warm_up": "Calls after the first that are not counted as steady.",
+        "calls": "Steady calls, each kept as a sample.",
+        "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "limits": "Limits of L1 on every target, by metric.",
+    },
+    "ParityTier": {
+        "pairs": "JSONL of `query` and `document`, relative to the ladder, scored beside the built-in pairs.",
+        "batch_size": "Pairs in a batch of the artifact. With a fixed shape it is the shape's batch.",
+        "max_length": "Tokens after which a pair is cut; at most what the candidate takes.",
+        "noise": "Reference gap up to which a reversed order of two pairs is no fault, in logits.",
+        "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "limits": "Limits of L2 on every target, by metric.",
+    },
+    "RerankTier": {
+        "data": "JSONL of groups, relative to the ladder, or a dataset repository on a hub.",
+        "digest": "Digest that the groups must have after the bounds; anything else is refused.",
+        "groups": "Only the first so many groups.",
+        "candidates": "At most so many candidates a group: positives first, then negatives, both in source order.",
+        "batch_size": "Pairs in a batch. With a fixed shape it is the shape's batch.",
+        "max_length": "Tokens after which a pair is cut; at most what the candidate takes.",
+        "resamples": "Bootstrap resamples of queries for an interval.",
+        "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "limits": "Limits of L3 on every target, by metric.",
+    },
+    "HubData": {
+        "dataset": "Repository id of the dataset.",
+        "revision": "Its commit, 40 hex digits.",
+        "split": "The split to read.",
+        "config": "The configuration, where the dataset has several.",
+        "query": "The column with the query, text.",
+        "positive": "The column with the relevant documents, a list of text.",
+        "negative": "The column with the other documents, a list of text.",
+    },
+    "Limit": {
+        "at_most": "The measurement must not be above it.",
+        "at_least": "The measurement must not be below it.",
+        "exactly": "The measurement must equal it. Excludes the other two.",
+    },
+}
+"""One sentence on every key, by struct: the source of the JSON Schema's descriptions and of docs/reference/ladder.md."""
+
+
+def is_folder(model: str) -> bool:
+    """Whether a model's name means a folder: it starts with ``./``, ``../`` or ``/``, or is ``.`` or ``..``."""
+    return model in {".", ".."} or model.startswith(("./", "../", "/"))
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name can be that of a repository on a hub. The client refuses ``..`` and ``--`` too."""
+    return HUB_ID.fullmatch(name) is not None and ".." not in name and "--" not in name

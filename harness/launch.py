@@ -1,0 +1,220 @@
+"""One step = one child process: request in, raw samples, measurements and scrubbed logs out.
+
+The child's output is first written outside the root and enters it only without secrets, machine paths and excess length, so
+a token never touches the root. Places (the root, the model's folder) are given on the command line, never in a sealed file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evidence.seal import write_new
+from harness import process
+from harness.errors import RecordError, Unavailable
+from harness.raw import ArtifactRef, BlockedRaw
+from harness.records import (
+    TIER_NAMES,
+    Exit,
+    HubData,
+    Request,
+    from_json,
+    to_json,
+)
+from harness.redact import is_secret_name, scrub
+from harness.sampler import Sampler
+
+LOG_BYTES = 1_000_000
+"""Of a longer log the first and last half of this are kept."""
+
+DATASET_LIMIT_S = 1800.0
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things are on this machine: the staging folder, the candidate's folder, and the ONNX file of a prebuilt artifact."""
+
+    root: Path
+    model: Path
+    prebuilt: Path | None = None
+
+
+def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[Exit, int]:
+    """Run one tier on one target in a child, up to its planned time limit; returns how it ended and how many secrets its logs held.
+
+    Makes ``<root>/<request.step>/`` with ``request.json``, ``stdout.log``, ``stderr.log`` and what the stage writes. Raises
+    ``FileExistsError`` when the step was run before; ``KeyboardInterrupt`` after the child is dead and its logs are written.
+    """
+    write_new(places.root, f"{request.step}/request.json", to_json(request))
+    limit = next(step.time_limit_s for step in request.target.steps if step.tier == request.tier)
+    with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
+        folder = Path(scratch).resolve()
+        paths = [str(path.resolve()) if path else "" for path in (places.root, places.model, places.prebuilt)]
+        command = [sys.executable, "-P", "-m", "harness.worker", "step", request.step, *paths, str(folder)]
+        parent = _Parent(request, places.root, on_progress)
+        redactions = 0
+        try:
+            ended = process.run(
+                command,
+                environment=stage_environment(os.environ, request.target.threads, folder),
+                folder=folder,
+                time_limit_s=limit,
+                started=parent.started,
+                on_line=parent.on_line,
+            )
+        finally:
+            parent.finish()
+            words = machine_paths(root=places.root, model=places.model, scratch=folder)
+            for stream in ("stdout", "stderr"):
+                redactions += seal_log(folder / stream, places.root, f"{request.step}/{stream}.log", words)
+    return ended, redactions
+
+
+def why_blocked(root: Path, request: Request, ended: Exit) -> str:
+    """One sentence on why the step has no measurements; empty when it ended well and left them."""
+    if ended.timed_out:
+        return f"{_name(request)} was ended at its time limit after {ended.seconds:.1f} s"
+    path = f"{request.step}/blocked.json"
+    try:
+        return from_json((root / path).read_bytes(), BlockedRaw, path).reason
+    except (OSError, RecordError):
+        pass
+    if ended.signal is not None:
+        return f"{_name(request)} was killed by {ended.signal} after {ended.seconds:.1f} s; see stderr.log"
+    if ended.code != 0 or not (root / request.step / "measurements.json").is_file():
+        return f"{_name(request)} ended with exit code {ended.code} and no measurements; see stderr.log"
+    return ""
+
+
+def artifact_digest_of(root: Path, request: Request) -> str | None:
+    """The digest of the artifact that the step ran, as its worker recorded it; None when it did not come so far."""
+    path = f"{request.step}/artifact.json"
+    try:
+        return from_json((root / path).read_bytes(), ArtifactRef, path).digest
+    except (OSError, RecordError):
+        return None
+
+
+def load_dataset(
+    hub: HubData, groups: int | None, candidates: int | None, on_progress: Progress | None = None
+) -> bytes:
+    """Fetch the first ``groups`` rows of a pinned hub dataset, in a child, as JSONL of groups (the form ``data.read_groups`` takes).
+
+    Streams and stops as soon as it has the rows; a candidate list is cut at the ``candidates`` that the bound can still need.
+    Raises ``Unavailable`` naming dataset and revision.
+    """
+    named = f"{hub.dataset}@{hub.revision}"
+    with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
+        folder = Path(scratch).resolve()
+        asked = {"hub": json.loads(to_json(hub)), "groups": groups, "candidates": candidates}
+        (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
+        ended = process.run(
+            [sys.executable, "-P", "-m", "harness.worker", "dataset", str(folder)],
+            environment=_common(os.environ),
+            folder=folder,
+            time_limit_s=DATASET_LIMIT_S,
+            started=lambda _pid: None,
+            on_line=lambda line: _tell(line, on_progress),
+        )
+        if ended.code == 0:
+            return (folder / "groups.jsonl").read_bytes()
+        failed = folder / "unavailable.txt"
+        if failed.is_file():
+            raise Unavailable(scrub(failed.read_text(encoding="utf-8"), machine_paths(), _secrets())[0])
+        how = "the time limit was reached" if ended.timed_out else f"the loader ended with {ended.signal or ended.code}"
+        raise Unavailable(f"dataset {named}: expected its rows, got none: {how}; try again, or name a local JSONL file")
+
+
+def stage_environment(outer: Mapping[str, str], threads: int, scratch: Path) -> dict[str, str]:
+    """The environment of a stage: the outer one without secrets; offline, seeded hashing, ``threads`` OpenMP threads."""
+    kept = {name: value for name, value in outer.items() if not is_secret_name(name)}
+    return {
+        **_common(kept),
+        "OMP_NUM_THREADS": str(threads),
+        "HF_HUB_OFFLINE": "1",
+        "HF_DATASETS_OFFLINE": "1",
+        "TMPDIR": str(scratch),
+    }
+
+
+def machine_paths(
+    *, root: Path | None = None, model: Path | None = None, scratch: Path | None = None
+) -> dict[str, str]:
+    """Absolute paths of this machine and the words that stand for them in sealed text."""
+    named = {"ROOT": root, "MODEL": model, "SCRATCH": scratch, "PREFIX": Path(sys.prefix), "~": Path.home()}
+    found = {str(path): word for word, path in named.items() if path is not None}
+    return found | {str(path.resolve()): word for word, path in named.items() if path is not None}
+
+
+class _Parent:
+    """The parent's half of the talk with a worker: shows progress and, for L1, samples memory until the worker asks for it."""
+
+    def __init__(self, request: Request, root: Path, on_progress: Progress) -> None:
+        self._request = request
+        self._root = root
+        self._on_progress = on_progress
+        self._sampler: Sampler | None = None
+
+    def started(self, pid: int) -> None:
+        if self._request.tier == "L1":
+            self._sampler = Sampler(pid)
+
+    def on_line(self, line: bytes) -> bytes:
+        if line == b"memory":
+            self.finish()
+            return b"written\n"
+        return _tell(line, self._on_progress)
+
+    def finish(self) -> None:
+        """Stop sampling and write ``memory.json``; a second call does nothing."""
+        if self._sampler is not None:
+            sampler, self._sampler = self._sampler, None
+            write_new(self._root, f"{self._request.step}/memory.json", to_json(sampler.stop()))
+
+
+def _tell(line: bytes, on_progress: Progress | None) -> bytes:
+    done, total, what = json.loads(line)
+    if on_progress is not None:
+        on_progress(done, total, what)
+    return b""
+
+
+def _name(request: Request) -> str:
+    return f"{request.tier} {TIER_NAMES[request.tier]} on {request.target.name}"
+
+
+def _common(outer: Mapping[str, str]) -> dict[str, str]:
+    return {
+        **outer,
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONUTF8": "1",
+        "PYTHONFAULTHANDLER": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def _secrets() -> list[str]:
+    return [value for name, value in os.environ.items() if is_secret_name(name)]
+
+
+def seal_log(raw: Path, root: Path, path: str, words: Mapping[str, str]) -> int:
+    """Write a child's output into the root, scrubbed, at most ``LOG_BYTES`` of it; returns the number of secrets taken out."""
+    with raw.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(LOG_BYTES if size <= LOG_BYTES else LOG_BYTES // 2)
+        if size > LOG_BYTES:
+            file.seek(-(LOG_BYTES // 2), os.SEEK_END)
+            data += b"\n[qualify: %d bytes left out here]\n" % (size - LOG_BYTES) + file.read()
+    text, count = scrub(data.decode("utf-8", "backslashreplace"), words, _secrets())
+    write_new(root, path, text.encode("utf-8", "backslashreplace"))
+    return count

@@ -1,0 +1,1 @@
+"""Arithmetic on values: no input or output, no ML library. Every formula names its source."""

@@ -1,0 +1,169 @@
+"""Every metric a limit can name: its tier, unit, meaning, and the limits no ladder can loosen.
+
+A name may take a parameter after a dot where the catalogue says so (``initializer_count.FLOAT16``). Pure; no import of numpy.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from harness.records import Limit, Limits, Precision, Tier
+
+
+class Metric(NamedTuple):
+    """One metric: the tier that measures it, its unit, what kind of value it has and one sentence on what it is."""
+
+    tier: Tier
+    unit: str
+    kind: type
+    meaning: str
+    parameter: str = ""
+
+
+METRICS: dict[str, Metric] = {
+    # L0 build
+    "opset": Metric("L0", "version", int, "opset version of the default ONNX domain"),
+    "ir_version": Metric("L0", "version", int, "ONNX IR version of the file"),
+    "inputs": Metric("L0", "signature", str, "graph inputs as name:dtype[dims], sorted by name"),
+    "outputs": Metric("L0", "signature", str, "graph outputs as name:dtype[dims], in order"),
+    "logits_width": Metric("L0", "columns", int, "last dimension of the output named logits; 0 without such an output"),
+    "unfed_inputs": Metric("L0", "inputs", int, "graph inputs that the tokenizer does not give"),
+    "unused_tokenizer_inputs": Metric(
+        "L0", "inputs", int, "tensors the model takes of the tokenizer that the graph does not"
+    ),
+    "nodes": Metric("L0", "nodes", int, "operators in the top-level graph"),
+    "operator_types": Metric("L0", "types", int, "distinct operator types in the top-level graph"),
+    "operator_count": Metric("L0", "nodes", int, "top-level nodes of one operator type", "operator type"),
+    "initializer_count": Metric("L0", "tensors", int, "initializers of one dtype", "ONNX dtype"),
+    "initializer_bytes": Metric("L0", "bytes", int, "bytes of the initializers of one dtype", "ONNX dtype"),
+    "payload_bytes": Metric("L0", "bytes", int, "bytes of all files of the artifact"),
+    "payload_ratio": Metric("L0", "ratio", float, "payload bytes over 4 bytes a checkpoint parameter"),
+    "realised_precision": Metric(
+        "L0", "precision", str, "fp32, fp16, int8 or mixed, from initializer bytes and operators"
+    ),
+    "half_range_constants": Metric(
+        "L0", "values", int, "constants beyond the range of half precision before conversion"
+    ),
+    "checker_faults": Metric("L0", "faults", int, "faults found by the full ONNX check with shape inference"),
+    "head_gap_ratio": Metric(
+        "L0",
+        "ratio",
+        float,
+        "largest gap between the graph's head weights and the checkpoint's, over the largest weight",
+    ),
+    "probe_faults": Metric(
+        "L0", "probes", int, "batch and length probes that crashed, or gave a wrong shape or a non-finite logit"
+    ),
+    "session_load_ms": Metric("L0", "ms", float, "time to load the artifact on the named provider"),
+    "build_seconds": Metric("L0", "s", float, "wall time to export and convert; zero for a prebuilt artifact"),
+    # L1 perf
+    "load_ms": Metric("L1", "ms", float, "session load"),
+    "first_call_ms": Metric("L1", "ms", float, "first call after load"),
+    "mean_ms": Metric("L1", "ms", float, "mean of the steady calls"),
+    "min_ms": Metric("L1", "ms", float, "fastest steady call"),
+    "p50_ms": Metric("L1", "ms", float, "median of the steady calls, 95% bootstrap interval"),
+    "p90_ms": Metric("L1", "ms", float, "90th percentile of the steady calls"),
+    "p95_ms": Metric("L1", "ms", float, "95th percentile of the steady calls, order-statistics interval"),
+    "p99_ms": Metric("L1", "ms", float, "99th percentile; null with fewer samples than it needs"),
+    "std_ms": Metric("L1", "ms", float, "standard deviation of the steady calls"),
+    "calls": Metric("L1", "calls", int, "steady calls measured"),
+    "pairs_per_s": Metric("L1", "pairs/s", float, "pairs scored per second over the steady calls"),
+    "drift_ratio": Metric(
+        "L1", "ratio", float, "median of the last third of the steady calls over that of the first third"
+    ),
+    "baseline_rss_bytes": Metric(
+        "L1", "bytes", int, "resident memory of the process tree before the session is loaded"
+    ),
+    "loaded_rss_bytes": Metric("L1", "bytes", int, "resident memory of the process tree after load"),
+    "peak_rss_bytes": Metric("L1", "bytes", int, "sampled peak of the process tree's resident memory"),
+    # L2 parity
+    "pairs": Metric("L2", "pairs", int, "pairs scored by both sides"),
+    "non_finite_count": Metric("L2", "logits", int, "NaN or infinite logits on either side"),
+    "max_abs_gap": Metric("L2", "logit", float, "largest absolute difference of logits to PyTorch fp32"),
+    "mean_abs_gap": Metric("L2", "logit", float, "mean absolute difference of logits to PyTorch fp32"),
+    "gap_over_spread": Metric("L2", "ratio", float, "largest gap over the standard deviation of the reference"),
+    "pearson": Metric("L2", "correlation", float, "Pearson correlation of logits"),
+    "kendall_tau_b": Metric("L2", "correlation", float, "Kendall rank correlation, tau-b"),
+    "discordant_pairs": Metric(
+        "L2", "pairs", int, "pairs of pairs in reversed order whose reference gap exceeds the noise"
+    ),
+    "order_kept": Metric("L2", "boolean", bool, "whether no pair of pairs beyond the noise is tied or in reversed order"),
+    "cosine": Metric("L2", "cosine", float, "cosine of the logit vectors; for continuity, never alone"),
+    "distinct_logits": Metric(
+        "L2", "logits", int, "distinct values among the artifact's logits; 1 is a constant output"
+    ),
+    "truncated_pairs": Metric("L2", "pairs", int, "pairs cut at the maximum length"),
+    "token_mismatches": Metric(
+        "L2", "pairs", int, "pairs whose tensors differ between two paths through the tokenizer"
+    ),
+    # L3 rerank
+    "groups": Metric("L3", "groups", int, "groups scored"),
+    "judged_groups": Metric("L3", "groups", int, "groups with at least one positive and one negative"),
+    "scored_pairs": Metric("L3", "pairs", int, "pairs scored"),
+    "non_finite_scores": Metric("L3", "logits", int, "NaN or infinite logits on either side"),
+    "ndcg_at_10": Metric("L3", "nDCG", float, "mean nDCG@10, linear gains, expected over ties"),
+    "mrr_at_10": Metric("L3", "MRR", float, "mean reciprocal rank within 10, expected over ties"),
+    "map": Metric("L3", "MAP", float, "mean average precision, expected over ties"),
+    "ndcg_at_10_drop": Metric(
+        "L3", "nDCG", float, "PyTorch's nDCG@10 less the artifact's, paired by query, 95% interval"
+    ),
+    "mrr_at_10_drop": Metric("L3", "MRR", float, "PyTorch's MRR@10 less the artifact's, paired by query, 95% interval"),
+    "map_drop": Metric("L3", "MAP", float, "PyTorch's MAP less the artifact's, paired by query, 95% interval"),
+    "ndcg_at_10_over_random": Metric("L3", "nDCG", float, "nDCG@10 less its expectation under random order"),
+    "ndcg_at_10_over_sentinels": Metric(
+        "L3", "nDCG", float, "nDCG@10 less the best of constant, length and source order"
+    ),
+    "row_ndcg_at_10": Metric("L3", "nDCG", float, "nDCG@10 of one other scorer on the same groups", "scorer"),
+    "rerank_pairs_per_s": Metric("L3", "pairs/s", float, "pairs scored per second by the artifact, tokenisation apart"),
+}
+
+SCORERS = ("reference", "source_order", "random", "oracle", "constant", "length", "word_overlap", "bm25")
+"""The rows beside the model in L3, the parameter of ``row_ndcg_at_10``."""
+
+PARAMETERS = {
+    "operator type": re.compile(r"[A-Za-z0-9_]+"),
+    "ONNX dtype": re.compile(r"[A-Z0-9]+"),
+    "scorer": re.compile("|".join(SCORERS)),
+}
+
+FIXED_LIMITS: dict[Tier, Limits] = {
+    "L0": {
+        "logits_width": Limit(exactly=1),
+        "unfed_inputs": Limit(exactly=0),
+        "unused_tokenizer_inputs": Limit(exactly=0),
+        "checker_faults": Limit(exactly=0),
+        "probe_faults": Limit(exactly=0),
+    },
+    "L1": {},
+    "L2": {
+        "non_finite_count": Limit(exactly=0),
+        "token_mismatches": Limit(exactly=0),
+        "distinct_logits": Limit(at_least=2.0),
+    },
+    "L3": {"non_finite_scores": Limit(exactly=0), "judged_groups": Limit(at_least=1.0)},
+}
+"""Limits that stand in every plan beside the ladder's own. A ladder cannot set these metrics itself."""
+
+HEAD_GAP: dict[Precision, float] = {"fp32": 0.0, "fp16": 2.0**-11, "int8": 2.0**-6}
+"""``head_gap_ratio`` allowed by precision: none; half an ulp of fp16's 11-bit significand; two steps of a signed 8-bit grid."""
+
+
+def fixed_limits(tier: Tier, precision: Precision) -> Limits:
+    """The limits that every step of ``tier`` on a target of ``precision`` carries, whatever the ladder says."""
+    limits = dict(FIXED_LIMITS[tier])
+    if tier == "L0":
+        limits["realised_precision"] = Limit(exactly=precision)
+        limits["head_gap_ratio"] = Limit(at_most=HEAD_GAP[precision])
+    return limits
+
+
+def find(name: str) -> Metric | None:
+    """The metric that ``name`` means, or None: unknown, or with a parameter that is missing, unwanted or malformed."""
+    base, dot, parameter = name.partition(".")
+    metric = METRICS.get(base)
+    if metric is None or bool(dot) != bool(metric.parameter):
+        return None
+    if metric.parameter and not PARAMETERS[metric.parameter].fullmatch(parameter):
+        return None
+    return metric

@@ -1,0 +1,154 @@
+"""Ladder x candidate x data -> ``Plan``: every value that a stage will use and every limit it is judged by, fixed beforehand. Pure.
+
+The same ladder bytes, candidate and inputs give the same plan, byte for byte: the verifier makes it again and compares. What
+cannot be carried out is refused here, before the first second of work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NoReturn, TypeVar
+
+import msgspec
+
+from evidence.manifest import digest_of
+from harness import ladder
+from harness.errors import LadderError
+from harness.ladder_format import Ladder, Target
+from harness.metrics.catalogue import fixed_limits
+from harness.records import (
+    BuildOptions,
+    Candidate,
+    Inputs,
+    ParityOptions,
+    PerfOptions,
+    Plan,
+    PlannedStep,
+    PlannedTarget,
+    PrebuiltArtifact,
+    Record,
+    RerankOptions,
+    TierOptions,
+)
+
+DEFAULT_MAX_LENGTH = 512
+"""Tokens a pair is cut at when the ladder says nothing and the candidate takes as many."""
+SHORTEST_LENGTH = 8
+"""Fewer tokens hold no pair: up to 4 are special, and either side needs some."""
+
+Scored = TypeVar("Scored", PerfOptions, ParityOptions, RerankOptions)
+Kind = TypeVar("Kind", bound=Record)
+
+
+def make(
+    asked: Ladder,
+    ladder_bytes: bytes,
+    candidate: Candidate,
+    inputs: Inputs,
+    prebuilt: Mapping[str, PrebuiltArtifact],
+) -> Plan:
+    """Fix the plan. ``prebuilt`` is by target name. Raises ``LadderError`` for what the candidate or the data do not allow."""
+    defaults = ladder.defaults(ladder_bytes)
+    options = _options(asked, candidate, defaults)
+    _check_inputs(asked, options, inputs)
+    return Plan(
+        format=1,
+        ladder=asked.name,
+        ladder_digest=digest_of(ladder_bytes),
+        seed=asked.seed,
+        goal=asked.goal,
+        candidate=candidate,
+        options=options,
+        inputs=inputs,
+        targets=tuple(_target(asked, target, options, prebuilt) for target in asked.targets),
+        defaults=defaults,
+    )
+
+
+def _options(asked: Ladder, candidate: Candidate, defaults: Collection[str]) -> TierOptions:
+    tiers = asked.tiers
+    build = _without_limits(tiers.L0, BuildOptions)
+    if not isinstance(build.shape, str):
+        _check_length(asked, "tiers.L0.shape", build.shape[1], candidate)
+
+    def fitted(tier: str, options: Scored) -> Scored:
+        """Batch size and length that graph and candidate take: a default gives way, a value of the ladder is refused."""
+        fixed = {} if isinstance(build.shape, str) else {"batch_size": build.shape[0], "max_length": build.shape[1]}
+        wanted = {"max_length": min(DEFAULT_MAX_LENGTH, candidate.max_length)} | fixed
+        open_ = {name for name in wanted if f"/tiers/{tier}/{name}" in defaults}
+        for name in sorted(set(wanted) - open_):
+            where, value = f"tiers.{tier}.{name}", getattr(options, name)
+            if name in fixed and value != fixed[name]:
+                expected = f"{fixed[name]}, as the fixed shape [{fixed['batch_size']}, {fixed['max_length']}]"
+                _refuse(asked, where, expected, str(value), "change one of the two")
+            if name == "max_length":
+                _check_length(asked, where, value, candidate)
+        return msgspec.structs.replace(options, **{name: wanted[name] for name in open_})
+
+    return TierOptions(
+        L0=build,
+        L1=fitted("L1", _without_limits(tiers.L1, PerfOptions)) if tiers.L1 else None,
+        L2=fitted("L2", _without_limits(tiers.L2, ParityOptions)) if tiers.L2 else None,
+        L3=fitted("L3", _without_limits(tiers.L3, RerankOptions)) if tiers.L3 else None,
+    )
+
+
+def _without_limits(table: Record, kind: type[Kind]) -> Kind:
+    return kind(**{name: getattr(table, name) for name in kind.__struct_fields__})
+
+
+def _check_length(asked: Ladder, where: str, length: int, candidate: Candidate) -> None:
+    if length > candidate.max_length:
+        _refuse(
+            asked,
+            where,
+            f"at most {candidate.max_length} tokens, all that {candidate.model} takes",
+            str(length),
+            "lower it",
+        )
+    if length < SHORTEST_LENGTH:
+        _refuse(asked, where, f"at least {SHORTEST_LENGTH} tokens, room for a pair", str(length), "raise it")
+
+
+def _check_inputs(asked: Ladder, options: TierOptions, inputs: Inputs) -> None:
+    if (options.L1 or options.L2) and inputs.pairs is None:
+        _refuse(asked, "inputs.pairs", "pairs for L1 and L2", "none", "read them first")
+    if options.L3 is None:
+        return
+    if inputs.groups is None:
+        if inputs.groups_blocked is None:
+            _refuse(asked, "inputs.groups", "groups for L3, or why there are none", "neither", "read them first")
+    elif options.L3.digest not in {None, inputs.groups.digest}:
+        do = "the data or the bounds are not those that were pinned; correct the ladder or the file"
+        _refuse(asked, "tiers.L3.digest", str(options.L3.digest), inputs.groups.digest, do)
+
+
+def _target(
+    asked: Ladder, target: Target, options: TierOptions, prebuilt: Mapping[str, PrebuiltArtifact]
+) -> PlannedTarget:
+    steps = tuple(
+        PlannedStep(
+            tier=tier,
+            limits={**ladder.limits_of(asked, target, tier), **fixed_limits(tier, target.precision)},
+            time_limit_s=getattr(options, tier).time_limit_s,
+        )
+        for tier in ladder.tiers_up_to(asked.goal)
+    )
+    deferred = None if target.deferred is None else " ".join(target.deferred.split())
+    wants_artifact = target.artifact is not None and deferred is None
+    if wants_artifact and target.name not in prebuilt:
+        _refuse(asked, f"target {target.name}", "the digests of its artifact", "none", "read the file first")
+    return PlannedTarget(
+        name=target.name,
+        precision=target.precision,
+        provider=target.provider,
+        threads=target.threads,
+        artifact=prebuilt[target.name] if wants_artifact else None,
+        deferred=deferred,
+        steps=steps if deferred is None else (),
+    )
+
+
+def _refuse(asked: Ladder, where: str, expected: str, got: str, do: str) -> NoReturn:
+    message = f"ladder {asked.name}: {where}: expected {expected}, got {got}; {do}"
+    raise LadderError(message)

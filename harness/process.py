@@ -1,0 +1,152 @@
+"""Run one child process to its end, with a time limit, and leave nothing of it behind.
+
+The child is the leader of a new session, so a Ctrl-C reaches only the parent, and one signal reaches the child's whole group.
+On Linux the parent makes itself the reaper of orphans (``PR_SET_CHILD_SUBREAPER``) while the child runs: what the child leaves
+behind becomes the parent's own child, is known by the session or by a mark in its environment, and is killed and reaped too.
+POSIX only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from harness.records import Exit
+from harness.sampler import descendants
+
+MARK = "QUALIFY_STEP"
+_POLL_S = 0.05
+_PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
+
+
+def run(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    folder: Path,
+    time_limit_s: float,
+    started: Callable[[int], None],
+    on_line: Callable[[bytes], bytes],
+) -> Exit:
+    """Run ``command`` plus the number of a socket's descriptor; output goes to ``folder/stdout`` and ``folder/stderr``.
+
+    ``started`` is told the process id. ``on_line`` is given each line the child writes to the socket and returns what to
+    answer (mostly nothing). Whatever ends this function, also an interrupt, the child and all it started are dead by then.
+    """
+    ours, theirs = socket.socketpair()
+    mark = secrets.token_hex(16)
+    begin = time.monotonic()
+    with (
+        ours,
+        theirs,
+        _orphans_come_here(),
+        (folder / "stdout").open("xb") as out,
+        (folder / "stderr").open("xb") as err,
+    ):
+        child = subprocess.Popen(
+            [*command, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            cwd=folder,
+            env={**environment, MARK: mark},
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+        )
+        timed_out = True
+        try:
+            theirs.close()
+            started(child.pid)
+            timed_out = not _serve(child, ours, begin + time_limit_s, on_line)
+        finally:
+            _end(child, mark)
+    code = child.returncode
+    return Exit(
+        code=code if code >= 0 else None,
+        signal=signal.Signals(-code).name if code < 0 else None,
+        timed_out=timed_out,
+        seconds=round(time.monotonic() - begin, 6),
+    )
+
+
+def _serve(
+    child: subprocess.Popen[bytes], ours: socket.socket, deadline: float, on_line: Callable[[bytes], bytes]
+) -> bool:
+    """Hand on lines until the child ends (True) or the deadline passes (False)."""
+    pending = b""
+    open_ = True
+    while not _ended(child):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        wait = min(left, _POLL_S if open_ else 0.005)  # the child closes its end as it goes: then it is a matter of ms
+        ready = select.select([ours] if open_ else [], [], [], wait)[0]
+        if not ready:
+            continue
+        received = _receive(ours)
+        open_ = bool(received)
+        *lines, pending = (pending + received).split(b"\n")
+        for line in lines:
+            with suppress(OSError):  # the child may be gone before its answer
+                ours.sendall(on_line(line))
+    return True
+
+
+def _receive(ours: socket.socket) -> bytes:
+    try:
+        return ours.recv(65536)
+    except ConnectionResetError:
+        return b""
+
+
+def _ended(child: subprocess.Popen[bytes]) -> bool:
+    """Whether the child ended, without reaping it where that is possible: its id stays taken until its group is killed."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+    return child.poll() is not None
+
+
+def _end(child: subprocess.Popen[bytes], mark: str) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    if sys.platform == "linux":
+        while any(_end_stray(pid, child.pid, mark) for pid in descendants(os.getpid())):
+            pass
+
+
+def _end_stray(pid: int, session: int, mark: str) -> bool:
+    """Kill and reap one process if the step left it; whether it did."""
+    with suppress(OSError, ValueError, IndexError):
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        of_session = int(stat.rpartition(")")[2].split()[3]) == session
+        if of_session or f"{MARK}={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return True
+    return False
+
+
+@contextmanager
+def _orphans_come_here() -> Iterator[None]:
+    if sys.platform != "linux":
+        yield
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = ctypes.c_int(0)
+    libc.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, before.value, 0, 0, 0)

@@ -1,0 +1,423 @@
+"""Every value that is sealed, as frozen structs, and its one JSON form.
+
+JSON is UTF-8, keys sorted, two-space indent, one newline at the end, and never holds NaN or infinity: a number that is
+not finite is stored as ``null`` with a note. Reading demands that one spelling, so it refuses unknown keys, missing keys,
+duplicate keys, a bool where an int belongs, and NaN.
+
+Digests are written ``blake3:<64 hex>``. Times are UTC, RFC 3339, ``Z``. Paths are relative to the root.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
+
+import msgspec
+
+from harness.errors import RecordError
+
+Tier = Literal["L0", "L1", "L2", "L3"]
+TIERS: tuple[Tier, ...] = ("L0", "L1", "L2", "L3")
+TIER_NAMES: dict[Tier, str] = {"L0": "build", "L1": "perf", "L2": "parity", "L3": "rerank"}
+
+Verdict = Literal["PASS", "FAIL", "BLOCKED", "INCONCLUSIVE", "NOT_RUN"]
+Precision = Literal["fp32", "fp16", "int8"]
+Value = int | float | str | bool | None
+
+T = TypeVar("T")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A frozen value whose JSON form refuses unknown keys."""
+
+
+# --- limits and options: what a ladder asks ---------------------------------------------------------------------------
+
+
+class Limit(Record, frozen=True, omit_defaults=True):
+    """What one measurement must meet. At least one bound is given; ``exactly`` excludes the other two."""
+
+    at_most: float | None = None
+    at_least: float | None = None
+    exactly: int | float | bool | str | None = None
+
+
+Limits = dict[str, Limit]
+
+PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class BuildOptions(Record, frozen=True):
+    """L0: how the artifact is made. ``shape`` is ``dynamic`` or a fixed ``[batch, sequence]``."""
+
+    exporter: Literal["torchscript", "torch_export"] = "torchscript"
+    opset: Annotated[int, msgspec.Meta(ge=11, le=23)] = 17
+    shape: Literal["dynamic"] | tuple[PositiveInt, PositiveInt] = "dynamic"
+    integers: Literal["int64", "int32"] = "int64"
+    time_limit_s: Seconds = 900.0
+
+
+class PerfOptions(Record, frozen=True):
+    """L1: one call scores ``candidates`` pairs in micro-batches of at most ``batch_size``, each cut at ``max_length`` tokens."""
+
+    candidates: PositiveInt = 32
+    batch_size: PositiveInt = 16
+    max_length: PositiveInt = 512
+    warm_up: PositiveInt = 5
+    calls: PositiveInt = 100
+    time_limit_s: Seconds = 900.0
+
+
+class ParityOptions(Record, frozen=True):
+    """L2: the built-in pairs and those of ``pairs`` (JSONL of query and document) through PyTorch fp32 and the artifact."""
+
+    pairs: str | None = None
+    batch_size: PositiveInt = 16
+    max_length: PositiveInt = 512
+    noise: Annotated[float, msgspec.Meta(ge=0)] = 1e-4
+    time_limit_s: Seconds = 900.0
+
+
+class HubData(Record, frozen=True):
+    """A dataset repository on a hub, pinned: rows of ``query``, ``positive`` (list) and ``negative`` (list)."""
+
+    dataset: str
+    revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")]
+    split: str = "test"
+    config: str | None = None
+    query: str = "query"
+    positive: str = "positive"
+    negative: str = "negative"
+
+
+class RerankOptions(Record, frozen=True):
+    """L3: the bounded set. ``data`` is a JSONL file beside the ladder, or a pinned hub dataset; the bounds are part of the result."""
+
+    data: str | HubData
+    digest: Annotated[str, msgspec.Meta(pattern="^blake3:[0-9a-f]{64}$")] | None = None
+    groups: PositiveInt | None = None
+    candidates: PositiveInt | None = None
+    batch_size: PositiveInt = 32
+    max_length: PositiveInt = 512
+    resamples: PositiveInt = 10_000
+    time_limit_s: Seconds = 1800.0
+
+
+class TierOptions(Record, frozen=True):
+    """The options of all tiers up to the goal; a tier above the goal is absent."""
+
+    L0: BuildOptions
+    L1: PerfOptions | None = None
+    L2: ParityOptions | None = None
+    L3: RerankOptions | None = None
+
+
+# --- the candidate ----------------------------------------------------------------------------------------------------
+
+
+class FileFact(Record, frozen=True):
+    """One file of the candidate: path relative to the model folder, size, BLAKE3 (64 hex)."""
+
+    path: str
+    bytes: int
+    blake3: str
+
+
+class Candidate(Record, frozen=True):
+    """The pinned model: what it is called, every file by digest, and the facts the plan depends on.
+
+    ``digest`` is the tree digest of ``files``. ``parameters`` counts elements in the safetensors header.
+    ``revision`` is 40 hex for a hub model and null for a folder.
+    """
+
+    model: str
+    revision: str | None
+    digest: str
+    files: tuple[FileFact, ...]
+    architecture: str
+    model_type: str
+    num_labels: int
+    parameters: int
+    weight_dtypes: dict[str, int]
+    max_length: int
+    type_vocab_size: int
+    pad_token_id: int
+    padding_side: Literal["left", "right"]
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------------
+
+
+class DataFact(Record, frozen=True):
+    """Data that will be scored, pinned: file in the root, digest (``blake3:``), where it came from, rows and bounds."""
+
+    path: str
+    digest: str
+    source: str
+    rows: int
+    bounds: dict[str, Value] = {}
+    notes: tuple[str, ...] = ()
+
+
+class Inputs(Record, frozen=True):
+    """The data of the root. ``groups`` is null with ``groups_blocked`` set when the dataset could not be had."""
+
+    pairs: DataFact | None
+    groups: DataFact | None
+    groups_blocked: str | None = None
+
+
+class PrebuiltArtifact(Record, frozen=True):
+    """An ONNX file that is checked instead of built: its name, and every file by digest (the graph and its external data)."""
+
+    name: str
+    files: tuple[FileFact, ...]
+
+
+class PlannedStep(Record, frozen=True):
+    """One tier on one target with the limits it will be judged by; built-in limits included."""
+
+    tier: Tier
+    limits: Limits
+    time_limit_s: float
+
+
+class PlannedTarget(Record, frozen=True):
+    """One target: precision, execution provider, threads; steps in tier order; none when deferred."""
+
+    name: str
+    precision: Precision
+    provider: str
+    threads: int
+    artifact: PrebuiltArtifact | None
+    deferred: str | None
+    steps: tuple[PlannedStep, ...]
+
+
+class Plan(Record, frozen=True):
+    """All that will be done and judged, fixed before the first stage runs. Its digest stands in every step's record.
+
+    ``defaults`` lists, as JSON pointers into the ladder, the values the ladder did not give.
+    """
+
+    format: Literal[1]
+    ladder: str
+    ladder_digest: str
+    seed: int
+    goal: Tier
+    candidate: Candidate
+    options: TierOptions
+    inputs: Inputs
+    targets: tuple[PlannedTarget, ...]
+    defaults: tuple[str, ...]
+
+
+# --- one step ---------------------------------------------------------------------------------------------------------
+
+
+class Request(Record, frozen=True):
+    """What a worker is asked: one tier on one target. Paths are relative to the root; the model's place is not sealed."""
+
+    format: Literal[1]
+    tier: Tier
+    target: PlannedTarget
+    candidate: Candidate
+    options: TierOptions
+    inputs: Inputs
+    seed: int
+    plan_digest: str
+    step: str
+    artifact: str
+
+
+class Measurement(Record, frozen=True):
+    """A number with its unit. ``value`` is null when it is unknown or not finite, and ``note`` then says why.
+
+    ``interval`` is a 95% confidence interval; a limit is judged on it where it is given.
+    """
+
+    metric: str
+    value: Value
+    unit: str
+    interval: tuple[float, float] | None = None
+    samples: int | None = None
+    note: str = ""
+
+
+class Measurements(Record, frozen=True):
+    """The measurements of one step, in the order of the catalogue."""
+
+    format: Literal[1]
+    tier: Tier
+    target: str
+    measurements: tuple[Measurement, ...]
+
+
+class Finding(Record, frozen=True):
+    """A limit judged: ``text`` is one sentence with value, limit and unit."""
+
+    metric: str
+    limit: Limit
+    value: Value
+    interval: tuple[float, float] | None
+    verdict: Verdict
+    text: str
+
+
+class Exit(Record, frozen=True):
+    """How a child process ended. ``seconds`` is its wall time as the parent saw it."""
+
+    code: int | None
+    signal: str | None
+    timed_out: bool
+    seconds: float
+
+
+class Outcome(Record, frozen=True):
+    """One step: what was found and what came of it. ``artifact_digest`` is null when no artifact was there to run."""
+
+    format: Literal[1]
+    tier: Tier
+    target: str
+    verdict: Verdict
+    reason: str
+    plan_digest: str
+    candidate_digest: str
+    artifact_digest: str | None
+    started_at: str | None
+    ended_at: str | None
+    exit: Exit | None
+    redactions: int
+    findings: tuple[Finding, ...]
+
+
+# --- the claim --------------------------------------------------------------------------------------------------------
+
+
+class TargetClaim(Record, frozen=True):
+    """What became of one target: the highest tier that passed (null if none) and the verdict of each planned tier."""
+
+    name: str
+    verdict: Verdict
+    reached: Tier | None
+    deferred: str | None
+    tiers: dict[str, Verdict]
+    reason: str
+
+
+class Coverage(Record, frozen=True):
+    """Which targets reached the goal. ``complete`` is true only when every target of the ladder did."""
+
+    goal: Tier
+    reached: tuple[str, ...]
+    missed: tuple[str, ...]
+    deferred: tuple[str, ...]
+    complete: bool
+
+
+class Qualification(Record, frozen=True):
+    """The harness's claim about a climb (``qualification.json``). ``verify`` judges again and compares."""
+
+    format: Literal[1]
+    ladder: str
+    plan_digest: str
+    candidate_digest: str
+    verdict: Verdict
+    targets: tuple[TargetClaim, ...]
+    coverage: Coverage
+    started_at: str
+    ended_at: str
+
+
+class Lineage(Record, frozen=True):
+    """What this root relies on or replaces. Both are empty for a root that stands alone."""
+
+    format: Literal[1]
+    supersedes: tuple[dict[str, str], ...] = ()
+    preserved: tuple[dict[str, str], ...] = ()
+
+
+class Environment(Record, frozen=True):
+    """A stated list of facts about machine, packages and commits; no host name, no user name."""
+
+    format: Literal[1]
+    facts: dict[str, Value]
+    packages: dict[str, str]
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def measured(
+    metric: str,
+    value: Value,
+    unit: str,
+    *,
+    interval: tuple[float, float] | None = None,
+    samples: int | None = None,
+    note: str = "",
+) -> Measurement:
+    """Make a measurement; a NaN or infinity becomes null with a note, an interval with one is dropped."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return Measurement(metric=metric, value=None, unit=unit, samples=samples, note=note or f"not finite: {value}")
+    if interval is not None and not all(map(math.isfinite, interval)):
+        interval = None
+    return Measurement(metric=metric, value=value, unit=unit, interval=interval, samples=samples, note=note)
+
+
+def to_json(value: Any) -> bytes:
+    """The one JSON spelling of a record. Raises ``ValueError`` when a NaN or infinity is in it."""
+    plain = msgspec.to_builtins(value)
+    return (json.dumps(plain, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=True) + "\n").encode("ascii")
+
+
+def from_json(data: bytes, kind: type[T], where: str) -> T:
+    """Read a record from bytes. Raises ``RecordError`` with the place; see the module's docstring for what is refused."""
+    try:
+        plain = json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        value = msgspec.convert(plain, kind, strict=True)
+        if to_json(value) != data:
+            message = "another spelling of it (keys missing, unsorted, or other white space)"
+            raise ValueError(message)
+        return value
+    except (UnicodeDecodeError, RecursionError, ValueError) as error:  # msgspec.ValidationError is a ValueError
+        message = f"{where}: expected a {kind.__name__} record, got {error}"
+        raise RecordError(message) from error
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        message = f"duplicate key {next(n for n in names if names.count(n) > 1)!r}"
+        raise ValueError(message)
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    message = f"{name}, which JSON does not have"
+    raise ValueError(message)
+
+
+def step_folder(tier: Tier, target: str) -> str:
+    """The root-relative folder of a step, e.g. ``steps/L0-build.cpu-fp32``."""
+    return f"steps/{tier}-{TIER_NAMES[tier]}.{target}"
+
+
+def artifact_folder(target: str) -> str:
+    """The root-relative folder of a target's artifact; the graph is always ``model.onnx`` in it."""
+    return f"artifacts/{target}"
+
+
+# Root-relative names of the files that every root has.
+LADDER, PLAN, ENVIRONMENT, LINEAGE, CLAIM = (
+    "ladder.yaml",
+    "plan.json",
+    "environment.json",
+    "lineage.json",
+    "qualification.json",
+)
+PAIRS, GROUPS = "inputs/pairs.jsonl", "inputs/groups.jsonl"

@@ -1,0 +1,1 @@
+"""Records to what people read: live table, terminal, Markdown and HTML. Drawn from records alone."""

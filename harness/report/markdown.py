@@ -1,0 +1,169 @@
+"""A root as GitHub Markdown, for a pull request or a job summary. The same root gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.records import PlannedTarget, Tier
+from harness.report import escape, view, wording
+from harness.report.live import duration
+from harness.root import RootRecords
+
+_HEADS: dict[Tier, str] = {"L0": "Build", "L1": "Perf", "L2": "Parity", "L3": "Rerank"}
+_code = escape.markdown
+
+
+def render(records: RootRecords, digest: str) -> str:
+    """The whole report. ``digest`` is the root digest, ``blake3:`` and 64 hex."""
+    parts = [
+        *_summary(records, digest),
+        *_problems(records),
+        "### Tiers",
+        _tiers(records),
+    ]
+    for tier in view.tiers(records.plan):
+        parts += _figures(records, tier)
+    parts += ["### Reproduce", *_reproduce(records, digest)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(records: RootRecords, digest: str) -> Iterator[str]:
+    claim, plan = records.claim, records.plan
+    yield f"## {wording.sign(claim.verdict)}: {_code(plan.ladder)}"
+    revision = f" at {_code(plan.candidate.revision)}" if plan.candidate.revision else ""
+    lines = [
+        f"**{view.headline(records)}.** {wording.MEANINGS[claim.verdict].capitalize()}."
+        if claim.verdict != "PASS"
+        else f"**{view.headline(records)}.**",
+        "",
+        f"- Candidate: {_code(plan.candidate.model)}{revision}, {plan.candidate.parameters:,} parameters",
+        f"- Candidate digest: {_code(plan.candidate.digest)}",
+        f"- Coverage: {_coverage(records)}",
+    ]
+    if plan.inputs.groups is not None:
+        data = plan.inputs.groups
+        lines.append(f"- Ranked data: {_code(data.source)}, digest {_code(data.digest)}")
+    lines.append(f"- Root digest: {_code(digest)}")
+    yield "\n".join(lines)
+    if _smoke(records):
+        yield f"> {view.SMOKE_NOTE}"
+
+
+def _coverage(records: RootRecords) -> str:
+    coverage = records.claim.coverage
+    parts = [
+        f"{word} {', '.join(map(_code, names))}"
+        for word, names in (("reached", coverage.reached), ("missed", coverage.missed), ("deferred", coverage.deferred))
+        if names
+    ]
+    return f"{'complete' if coverage.complete else 'partial'} at {view.tier_name(coverage.goal)}: " + "; ".join(parts)
+
+
+def _smoke(records: RootRecords) -> bool:
+    return any(found.smoke for t in records.plan.targets if (found := view.bounds(records, t.name)))
+
+
+def _problems(records: RootRecords) -> Iterator[str]:
+    """Every finding that is not PASS, and every step that ended without one, worst first."""
+    found = view.problems(records)
+    if not found:
+        return
+    yield "### What stands in the way"
+    rows = []
+    for problem in found:
+        start = (_code(problem.target), view.tier_name(problem.tier))
+        for finding in problem.findings:
+            unit = wording.unit_of(finding.metric)
+            value = wording.found(finding) if finding.value is not None else escape.shorten(finding.text, 300)
+            rows.append(
+                (
+                    *start,
+                    wording.sign(finding.verdict),
+                    _code(finding.metric),
+                    _plain(wording.limit(finding.limit, unit)),
+                    _plain(value),
+                    wording.margin(finding),
+                )
+            )
+        if not problem.findings:
+            reason = _code(escape.shorten(problem.reason, 300)) if problem.reason else "no reason was recorded"
+            rows.append((*start, wording.sign(problem.verdict), "–", "–", reason, "–"))
+    yield _table(("Target", "Tier", "Verdict", "Metric", "Limit", "Found", "Margin"), rows)
+
+
+def _tiers(records: RootRecords) -> str:
+    tiers = view.tiers(records.plan)
+    rows = []
+    for target in records.plan.targets:
+        cells = [_tier_cell(records, target, tier) for tier in tiers]
+        rows.append((_code(target.name), _plain(view.target_line(target)), *cells))
+    return _table(("Target", "What", *map(view.tier_name, tiers)), rows)
+
+
+def _tier_cell(records: RootRecords, target: PlannedTarget, tier: Tier) -> str:
+    if target.deferred is not None:
+        return "deferred"
+    claim = view.claims(records).get(target.name)
+    verdict = claim.tiers.get(tier, "NOT_RUN") if claim else "NOT_RUN"
+    took = view.seconds(records, target.name, tier)
+    return wording.sign(verdict) + (f" ({duration(took)})" if took is not None else "")
+
+
+def _figures(records: RootRecords, tier: Tier) -> Iterator[str]:
+    """One table a tier, one row a target that was measured; bounds beside every L3 figure."""
+    rows = []
+    for target in records.plan.targets:
+        found = dict(view.key_figures(records, target.name, tier))
+        if found:
+            cells = [_plain(found.get(label, "–")) for label, _ in view.KEY_FIGURES[tier]]
+            limits = [str(view.bounds(records, target.name) or "unknown")] if tier == "L3" else []
+            rows.append((_code(target.name), *cells, *limits))
+    if rows:
+        labels = [label for label, _ in view.KEY_FIGURES[tier]]
+        yield f"### {_HEADS[tier]} ({tier})"
+        yield _table(("Target", *labels, *(["On"] if tier == "L3" else [])), rows)
+        if tier == "L3":
+            yield from _scorers(records)
+
+
+def _scorers(records: RootRecords) -> Iterator[str]:
+    """nDCG@10 of the scorers beside the model, a row a target, in one order for all."""
+    found = {t.name: dict(view.scorer_rows(records, t.name)) for t in records.plan.targets}
+    names = list(view.ROW_NAMES.values())
+    rows = [
+        (
+            _code(target),
+            *(f"{scores[name]:.3f}" if name in scores else "–" for name in names),
+            str(view.bounds(records, target)),
+        )
+        for target, scores in found.items()
+        if scores
+    ]
+    if rows:
+        yield "nDCG@10 of other scorers on the same groups:"
+        yield _table(("Target", *names, "On"), rows)
+
+
+def _reproduce(records: RootRecords, digest: str) -> Iterator[str]:
+    yield "Inside a copy of the root, check the evidence and judge it again; then run the same ladder:"
+    yield (
+        f"```sh\nqualify verify . --expect {_hex_only(digest)}\nb3sum --check MANIFEST.b3\nqualify run ladder.yaml\n```"
+    )
+    if records.plan.candidate.revision is None:
+        yield "The candidate is a folder: give it with `--model DIR`; its digest must be the one above."
+
+
+def _hex_only(digest: str) -> str:
+    """The digest as it may stand in a command."""
+    return "".join(char for char in digest if char.isascii() and (char.isalnum() or char == ":"))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _plain(text: str) -> str:
+    """Own wording stays plain. Anything that could be a link, a mention, a reference or structure becomes code."""
+    inert = all(char.isalnum() or char in " .,;()%/–-≤≥=" for char in text) and "www." not in text.casefold()
+    return text if inert and all(len(word) < 30 for word in text.split()) else _code(text)

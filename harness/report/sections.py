@@ -1,0 +1,286 @@
+"""The HTML of one target: its tiers from L0 up, each with findings, plots and every measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from harness.metrics import catalogue
+from harness.raw import BuildRaw, MemoryRaw, PerfRaw, QueryRow
+from harness.records import Finding, PlannedTarget, Tier, Verdict
+from harness.report import escape, plots, view, wording
+from harness.report.markup import Html, code, details, el, facts, join, table, text
+from harness.report.source import Source
+from harness.root import RootRecords
+
+MOST_QUERIES = 100
+"""Rows of the per-query table. The root holds all of them; a page with fifty thousand would not open."""
+
+_CENSUS = frozenset({"operator_count", "initializer_count", "initializer_bytes"})
+
+
+def target(records: RootRecords, source: Source, planned: PlannedTarget, place: int) -> Html:
+    """The section of one target; ``place`` makes its ids its own."""
+    claim = view.claims(records).get(planned.name)
+    head = el("h2", code(planned.name), id=f"target-{place}-name")
+    parts: list[Html] = [head, el("p", view.target_line(planned), class_="muted")]
+    if planned.deferred is not None:
+        parts.append(el("p", el("b", "Deferred: "), planned.deferred))
+    for tier in view.tiers(records.plan):
+        if (planned.name, tier) in records.steps:
+            parts += _tier(records, source, planned, tier, place)
+        elif claim is not None and planned.deferred is None:
+            parts.append(_tier_head(tier, claim.tiers.get(tier, "NOT_RUN")))
+    return el("section", *parts, class_="target", id=f"target-{place}", aria_labelledby=f"target-{place}-name")
+
+
+def verdict(found: Verdict) -> Html:
+    """A verdict as sign and word; the colour repeats them."""
+    return el("span", wording.sign(found), class_=f"v {found}", title=wording.MEANINGS[found])
+
+
+def findings(found: Sequence[Finding], caption: str) -> Html:
+    """Findings with limit, value and margin, worst first."""
+    rows = [
+        (
+            join([code(finding.metric), el("span", _meaning(finding.metric), class_="why")]),
+            verdict(finding.verdict),
+            wording.limit(finding.limit, wording.unit_of(finding.metric)),
+            wording.found(finding) if finding.value is not None else finding.text,
+            _margin(finding),
+        )
+        for finding in sorted(found, key=lambda finding: view.severity(finding.verdict))
+    ]
+    return table(caption, ("Metric", "Verdict", "Limit", "Found", "Margin"), rows, "stack")
+
+
+def _margin(finding: Finding) -> Html:
+    """The margin in words; for an upper limit a bar whose tick at two thirds is the limit."""
+    share = wording.share_used(finding)
+    words = text(wording.margin(finding))
+    if share is None:
+        return words
+    width = min(share, 1.5) / 1.5
+    fill = el("i", style=f"width:{width:.1%}")
+    return join([words, el("span", fill, class_=f"bar {finding.verdict}", aria_hidden="true")])
+
+
+def _meaning(metric: str) -> str:
+    known = catalogue.find(metric)
+    return known.meaning if known else "not in the catalogue"
+
+
+def _tier_head(tier: Tier, found: Verdict) -> Html:
+    return el("h3", el("span", view.tier_name(tier)), verdict(found))
+
+
+def _tier(records: RootRecords, source: Source, planned: PlannedTarget, tier: Tier, place: int) -> Iterator[Html]:
+    outcome = records.steps[planned.name, tier].outcome
+    yield _tier_head(tier, outcome.verdict)
+    bounds = view.bounds(records, planned.name) if tier == "L3" else None
+    if bounds is not None:
+        yield el(
+            "p", f"On {bounds}.", f" {view.SMOKE_NOTE}" if bounds.smoke else "", class_="note" if bounds.smoke else None
+        )
+    figures = view.key_figures(records, planned.name, tier)
+    if figures:
+        yield facts(figures)
+    if outcome.findings:
+        open_ = sum(finding.verdict != "PASS" for finding in outcome.findings)
+        summary = f"{len(outcome.findings)} findings, {f'{open_} not PASS' if open_ else 'all PASS'}"
+        caption = f"Findings of {view.tier_name(tier)} on {planned.name}, worst first"
+        yield details(summary, findings(outcome.findings, caption), open_=bool(open_))
+    elif outcome.reason:
+        yield el("p", escape.shorten(outcome.reason, 2000))
+    yield from _DRAWN[tier](records, source, planned.name, f"{place}")
+    yield from _log(source, planned.name, tier, outcome.verdict)
+    yield from _measurements(records, planned.name, tier)
+
+
+def _log(source: Source, name: str, tier: Tier, found: Verdict) -> Iterator[Html]:
+    """The end of the log of a step that has no number."""
+    lines = source.log_end(name, tier) if found == "BLOCKED" else []
+    if lines:
+        log = el("pre", el("code", join(lines, Html("\n"))), tabindex=0)
+        yield details(f"Last {len(lines)} lines of stderr.log", log, open_=True)
+
+
+def _measurements(records: RootRecords, name: str, tier: Tier) -> Iterator[Html]:
+    """Every measurement of a step but the census, which has tables of its own."""
+    found = [m for m in view.measurements(records, name, tier) if m.metric.partition(".")[0] not in _CENSUS]
+    if found:
+        rows = [
+            (
+                code(m.metric),
+                wording.quantity(m.value, m.unit),
+                wording.between(m.interval).strip(" ()").removeprefix("95% ") or "–",
+                "–" if m.samples is None else f"{m.samples:,}",
+                m.note or _meaning(m.metric),
+            )
+            for m in found
+        ]
+        heads = ("Metric", "Value", "95% interval", "Samples", "Note")
+        yield details(
+            f"{len(rows)} measurements", table(f"Measurements of {view.tier_name(tier)} on {name}", heads, rows)
+        )
+
+
+# --- what each tier draws ---------------------------------------------------------------------------------------------
+
+
+def _build(records: RootRecords, source: Source, name: str, _mark: str) -> Iterator[Html]:
+    counts = {m.metric: m.value for m in view.measurements(records, name, "L0")}
+    operators = _parametrised(counts, "operator_count")
+    if operators:
+        most = max(operators.values())
+        rows = [
+            (code(kind), _count_bar(count, most))
+            for kind, count in sorted(operators.items(), key=lambda kv: (-kv[1], kv[0]))
+        ]
+        sizes = _parametrised(counts, "initializer_bytes")
+        tensors = _parametrised(counts, "initializer_count")
+        dtypes = [
+            (code(kind), f"{tensors.get(kind, 0):,}", wording.size(sizes.get(kind, 0)))
+            for kind in sorted({*sizes, *tensors}, key=lambda kind: -sizes.get(kind, 0))
+        ]
+        signature = [
+            (side, join(map(code, str(counts.get(side, "unknown")).split(", ")), ", "))
+            for side in ("inputs", "outputs")
+        ]
+        yield details(
+            "Structure census: inputs, initializers, operators",
+            facts((), *signature),
+            table(f"Initializers of {name} by dtype", ("Dtype", "Tensors", "Bytes"), dtypes),
+            table(f"Operators of {name} by type", ("Type", "Nodes"), rows),
+        )
+    made = source.build(name)
+    if isinstance(made, BuildRaw):
+        yield details("How it was made", facts(_made(made)))
+
+
+def _made(made: BuildRaw) -> Iterator[tuple[str, str]]:
+    yield "source", made.source + (f" by {made.exporter}" if made.exporter else "")
+    if made.export_from:
+        yield "fp32 export from", made.export_from
+    for phase, seconds in made.phases_s.items():
+        yield f"{phase}", f"{seconds:.2f} s"
+    if made.conversion is not None:
+        yield "conversion", made.conversion.name
+        yield "clipped constants", f"{made.conversion.clipped_high} high, {made.conversion.clipped_low} low"
+        yield "nodes kept in fp32", ", ".join(made.conversion.kept_nodes) or "none"
+    yield "probes", f"{len(made.probes)}, of which {sum(1 for probe in made.probes if probe.fault)} faulty"
+    yield "tokenizer gives", ", ".join(made.tokenizer_inputs)
+    if made.session is not None:
+        yield "providers", ", ".join(made.session.providers)
+        for option, value in sorted(made.session.options.items()):
+            yield option, wording.number(value)
+    for warning in made.warnings:
+        yield "warning", escape.shorten(warning, 300)
+
+
+def _perf(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
+    drawn: list[Html] = []
+    samples, memory = source.samples(name), source.memory(name)
+    if isinstance(samples, PerfRaw):
+        middle = view.measurement(records, name, "L1", "p50_ms")
+        drawn.append(plots.latency(samples.steady_ms, middle.interval if middle else None, mark))
+        drawn.append(plots.phases(samples.load_ms, samples.first_call_ms, samples.warm_up_ms, samples.steady_ms, mark))
+        drawn.append(plots.drift(samples.warm_up_ms, samples.steady_ms, mark))
+    if isinstance(memory, MemoryRaw):
+        events = samples.events_ms if isinstance(samples, PerfRaw) else {}
+        drawn.append(plots.memory(memory.at_ms, memory.rss_bytes, events, mark))
+    yield from _plots(drawn, samples, memory)
+
+
+def _parity(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
+    logits = source.logits(name)
+    drawn: list[Html | None] = []
+    if not isinstance(logits, str):
+        step = next(s for t in records.plan.targets if t.name == name for s in t.steps if s.tier == "L2")
+        limit = step.limits.get("max_abs_gap")
+        drawn = [plots.parity(*logits, mark), plots.gaps(*logits, limit.at_most if limit else None, mark)]
+    yield from _plots(drawn, logits)
+
+
+def _rerank(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
+    rows, queries = view.scorer_rows(records, name), source.queries(name)
+    drawn: list[Html] = []
+    bounds = str(view.bounds(records, name) or "groups that were not counted")
+    if rows:
+        own = view.measurement(records, name, "L3", "ndcg_at_10")
+        drawn.append(plots.scorers(rows, own.interval if own else None, bounds, mark))
+    scored = [] if isinstance(queries, str) else sorted(filter(_paired, queries), key=_drop, reverse=True)
+    if scored:
+        drawn.append(plots.moves([_drop(row) for row in scored], bounds, mark))
+    yield from _plots(drawn, queries)
+    if not isinstance(queries, str):
+        yield _queries(queries, scored, source.query_texts(), name)
+
+
+def _queries(queries: Sequence[QueryRow], scored: Sequence[QueryRow], texts: dict[str, str], name: str) -> Html:
+    """The queries that lost most, then the rest in order of loss; those without a value first, since nobody can judge them."""
+    without = [row for row in queries if not _paired(row)]
+    ordered = [*without, *scored]
+    rows = [
+        (
+            join([code(row.query_id), el("span", escape.shorten(texts.get(row.query_id, ""), 160), class_="why")]),
+            f"{row.positives} of {row.candidates}",
+            *(wording.number(value) for value in _sides(row)),
+            f"{-_drop(row):+.4f}" if _paired(row) else "no value",
+        )
+        for row in ordered[:MOST_QUERIES]
+    ]
+    left_out = len(ordered) - len(rows)
+    caption = f"Queries of {name}, largest loss of nDCG@10 first" + (
+        f"; {left_out:,} more are in the root" if left_out else ""
+    )
+    heads = ("Query", "Relevant", "nDCG@10", "in PyTorch", "MRR@10", "in PyTorch", "nDCG@10 change")
+    return details(f"Per-query ranking: {len(queries):,} queries, worst first", table(caption, heads, rows, "stack"))
+
+
+def _sides(row: QueryRow) -> tuple[float | None, ...]:
+    own, other = row.artifact, row.reference
+    return (
+        own.ndcg_at_10 if own else None,
+        other.ndcg_at_10 if other else None,
+        own.mrr_at_10 if own else None,
+        other.mrr_at_10 if other else None,
+    )
+
+
+def _paired(row: QueryRow) -> bool:
+    return row.artifact is not None and row.reference is not None
+
+
+def _drop(row: QueryRow) -> float:
+    """PyTorch's nDCG@10 less the artifact's; 0 without both."""
+    return row.reference.ndcg_at_10 - row.artifact.ndcg_at_10 if row.artifact and row.reference else 0.0
+
+
+def _plots(drawn: Sequence[Html | None], *sources: object) -> Iterator[Html]:
+    shown = [figure for figure in drawn if figure is not None]
+    if shown:
+        yield el("div", *shown, class_="plots")
+    for missing in dict.fromkeys(source for source in sources if isinstance(source, str)):
+        yield el("p", missing, class_="small")
+
+
+def _parametrised(values: Mapping[str, object], base: str) -> dict[str, int]:
+    """The integer values of a metric with a parameter, by parameter."""
+    return {
+        metric.removeprefix(f"{base}."): value
+        for metric, value in values.items()
+        if metric.startswith(f"{base}.") and isinstance(value, int)
+    }
+
+
+def _count_bar(count: int, most: int) -> Html:
+    width = 12 * count / most if most else 0
+    return join([f"{count:,} ", el("span", class_="count", style=f"width:{width:.2f}rem", aria_hidden="true")])
+
+
+_DRAWN: dict[Tier, Callable[[RootRecords, Source, str, str], Iterator[Html]]] = {
+    "L0": _build,
+    "L1": _perf,
+    "L2": _parity,
+    "L3": _rerank,
+}

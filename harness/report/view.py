@@ -1,0 +1,203 @@
+"""What every output says of a root, taken from its records: problems worst first, key figures, bounds. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness.judge import WORST_FIRST
+from harness.records import (
+    TIER_NAMES,
+    TIERS,
+    Finding,
+    Measurement,
+    Plan,
+    PlannedTarget,
+    TargetClaim,
+    Tier,
+    Verdict,
+)
+from harness.report import wording
+from harness.root import RootRecords
+
+SMOKE_BELOW = 30
+"""With fewer judged groups than this, a ranking figure shows that ranking works, not how well."""
+
+SMOKE_NOTE = (
+    f"Smoke test: fewer than {SMOKE_BELOW} judged groups show that ranking works; they make no claim of accuracy."
+)
+
+
+class Problem(NamedTuple):
+    """A step that is not PASS: why in one sentence, and each of its findings that is not PASS, worst first."""
+
+    target: str
+    tier: Tier
+    verdict: Verdict
+    reason: str
+    findings: tuple[Finding, ...]
+
+
+class Bounds(NamedTuple):
+    """How much was ranked. ``candidates`` is the mean per group; ``smoke`` when it is too little for a claim."""
+
+    groups: int
+    candidates: float
+    smoke: bool
+
+    def __str__(self) -> str:
+        """E.g. ``smoke: 6 groups x 10 candidates``."""
+        whole = self.candidates == int(self.candidates)
+        each = f"{int(self.candidates)} candidates" if whole else f"{self.candidates:.1f} candidates (mean)"
+        return f"{'smoke: ' if self.smoke else ''}{self.groups:,} group{'' if self.groups == 1 else 's'} x {each}"
+
+
+def tiers(plan: Plan) -> tuple[Tier, ...]:
+    """The tiers up to the goal."""
+    return TIERS[: TIERS.index(plan.goal) + 1]
+
+
+def claims(records: RootRecords) -> dict[str, TargetClaim]:
+    """The claims by target."""
+    return {claim.name: claim for claim in records.claim.targets}
+
+
+def measurement(records: RootRecords, target: str, tier: Tier, metric: str) -> Measurement | None:
+    """One measurement; None when the step or the metric is not there."""
+    return next((m for m in measurements(records, target, tier) if m.metric == metric), None)
+
+
+def measurements(records: RootRecords, target: str, tier: Tier) -> tuple[Measurement, ...]:
+    """All measurements of a step; none when it has none."""
+    step = records.steps.get((target, tier))
+    return step.measurements.measurements if step and step.measurements else ()
+
+
+def severity(verdict: Verdict) -> int:
+    """0 for the worst verdict."""
+    return WORST_FIRST.index(verdict)
+
+
+def problems(records: RootRecords) -> list[Problem]:
+    """Steps that are not PASS, worst first, otherwise in plan order."""
+    found = []
+    for (target, tier), step in records.steps.items():
+        outcome = step.outcome
+        if outcome.verdict == "PASS":
+            continue
+        open_findings = sorted((f for f in outcome.findings if f.verdict != "PASS"), key=lambda f: severity(f.verdict))
+        found.append(Problem(target, tier, outcome.verdict, outcome.reason, tuple(open_findings)))
+    return sorted(found, key=lambda problem: severity(problem.verdict))
+
+
+def headline(records: RootRecords) -> str:
+    """One sentence: the verdict and how many targets reached the goal, e.g. ``1 of 3 targets reached L3 rerank``."""
+    coverage = records.claim.coverage
+    count = len(records.plan.targets)
+    return f"{len(coverage.reached)} of {count} target{'' if count == 1 else 's'} reached {tier_name(coverage.goal)}"
+
+
+def coverage_line(records: RootRecords) -> str:
+    """Coverage in one sentence, with every target's name. The names are not escaped."""
+    coverage = records.claim.coverage
+    parts = [
+        f"{word} {', '.join(names)}"
+        for word, names in (("reached", coverage.reached), ("missed", coverage.missed), ("deferred", coverage.deferred))
+        if names
+    ]
+    state = "complete" if coverage.complete else "partial"
+    return f"{state} at {tier_name(coverage.goal)}: {'; '.join(parts) or 'no target'}"
+
+
+def tier_name(tier: Tier) -> str:
+    """E.g. ``L2 parity``."""
+    return f"{tier} {TIER_NAMES[tier]}"
+
+
+def bounds(records: RootRecords, target: str) -> Bounds | None:
+    """The bounds of a target's L3 figures, from what was scored; None when it was not."""
+
+    def count(metric: str) -> int | None:
+        found = measurement(records, target, "L3", metric)
+        return found.value if found and isinstance(found.value, int) else None
+
+    groups, judged, pairs = count("groups"), count("judged_groups"), count("scored_pairs")
+    if not groups or pairs is None:
+        return None
+    return Bounds(groups=groups, candidates=pairs / groups, smoke=judged is None or judged < SMOKE_BELOW)
+
+
+def seconds(records: RootRecords, target: str, tier: Tier) -> float | None:
+    """Wall time of a step's child process."""
+    step = records.steps.get((target, tier))
+    return step.outcome.exit.seconds if step and step.outcome.exit else None
+
+
+KEY_FIGURES: dict[Tier, tuple[tuple[str, str], ...]] = {
+    "L0": (
+        ("payload", "payload_bytes"),
+        ("precision", "realised_precision"),
+        ("opset", "opset"),
+        ("payload over fp32", "payload_ratio"),
+        ("operators", "nodes"),
+        ("load", "session_load_ms"),
+    ),
+    "L1": (
+        ("p50", "p50_ms"),
+        ("throughput", "pairs_per_s"),
+        ("peak RSS", "peak_rss_bytes"),
+        ("p95", "p95_ms"),
+        ("first call", "first_call_ms"),
+        ("drift", "drift_ratio"),
+    ),
+    "L2": (
+        ("max gap", "max_abs_gap"),
+        ("Kendall tau-b", "kendall_tau_b"),
+        ("order kept", "order_kept"),
+        ("gap over spread", "gap_over_spread"),
+        ("non-finite", "non_finite_count"),
+        ("pairs", "pairs"),
+    ),
+    "L3": (
+        ("nDCG@10", "ndcg_at_10"),
+        ("drop", "ndcg_at_10_drop"),
+        ("MRR@10", "mrr_at_10"),
+        ("MAP", "map"),
+    ),
+}
+"""Label and metric of the figures that stand for a tier, the most telling first."""
+
+OWN = "this artifact"
+ROW_NAMES = {
+    "reference": "PyTorch fp32",
+    "source_order": "source order",
+    "random": "random order",
+    "oracle": "perfect order",
+    "constant": "constant scorer",
+    "length": "document length",
+    "word_overlap": "word overlap",
+    "bm25": "BM25",
+}
+"""The scorers beside the model, as people call them."""
+
+
+def key_figures(records: RootRecords, target: str, tier: Tier, most: int | None = None) -> list[tuple[str, str]]:
+    """Label and text of a tier's key figures, those that were measured."""
+    found = ((label, measurement(records, target, tier, metric)) for label, metric in KEY_FIGURES[tier][:most])
+    return [(label, wording.measured(m)) for label, m in found if m is not None]
+
+
+def scorer_rows(records: RootRecords, target: str) -> list[tuple[str, float]]:
+    """nDCG@10 of the artifact and of every scorer beside it, best first; empty without an L3 figure."""
+    own = measurement(records, target, "L3", "ndcg_at_10")
+    rows = [] if own is None or not isinstance(own.value, float) else [(OWN, own.value)]
+    for m in measurements(records, target, "L3"):
+        base, _, scorer = m.metric.partition(".")
+        if base == "row_ndcg_at_10" and isinstance(m.value, float):
+            rows.append((ROW_NAMES.get(scorer, scorer), m.value))
+    return sorted(rows, key=lambda row: -row[1])
+
+
+def target_line(target: PlannedTarget) -> str:
+    """What a target is: precision, provider, threads, and its artifact when it was brought."""
+    own = f", prebuilt {target.artifact.name}" if target.artifact else ""
+    return f"{target.precision} on {target.provider}, {target.threads} thread{'' if target.threads == 1 else 's'}{own}"

@@ -1,0 +1,122 @@
+"""ONNX Runtime: an artifact on one execution provider. No silent fallback, and the options that change a figure are recorded."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.errors import Blocked
+from harness.raw import SessionFacts
+from harness.records import Value
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_INTEGERS = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
+_TOO_NEW = (
+    (re.compile(r"Unsupported model IR version: (\d+), max supported IR version: (\d+)"), "IR version"),
+    (re.compile(r"Opset (\d+) is under development.*?till opset (\d+)", re.DOTALL), "opset"),
+)
+
+
+class LoadError(Exception):
+    """The runtime did not take the file; the message is the runtime's own, on one line."""
+
+
+class Session:
+    """A loaded artifact.
+
+    ``inputs`` is the dtype by name, ``fixed`` the (batch, sequence) that the graph demands, each None where it takes any;
+    ``facts`` is what is recorded about the session.
+    """
+
+    def __init__(self, session: Any, facts: SessionFacts) -> None:
+        self._session = session
+        self._outputs = [output.name for output in session.get_outputs()]
+        taken = session.get_inputs()
+        self.inputs = {item.name: _INTEGERS.get(item.type, item.type) for item in taken}
+        batch, length = next((item.shape for item in taken if len(item.shape) == 2), (None, None))
+        self.fixed = (batch if isinstance(batch, int) else None, length if isinstance(length, int) else None)
+        self.facts = facts
+
+    def logits(self, tensors: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
+        """Logits of one batch, float32 of shape (batch,). Raises ``Blocked`` when there is no output of one logit a row."""
+        if "logits" not in self._outputs:
+            raise Blocked(f"graph outputs: expected one named logits, got {', '.join(self._outputs) or 'none'}")
+        found: NDArray[np.float32] = self._session.run(["logits"], tensors)[0]
+        rows = len(next(iter(tensors.values())))
+        if found.shape != (rows, 1):
+            raise Blocked(f"logits: expected shape ({rows}, 1), got {tuple(found.shape)}")
+        return found[:, 0].astype("float32", copy=False)
+
+
+class Provider(NamedTuple):
+    """ONNX Runtime on one execution provider, by the runtime's own name for it (``CPUExecutionProvider``)."""
+
+    name: str
+
+    def require(self) -> None:
+        """Raise ``Blocked`` when the installed build of the runtime has no such provider."""
+        import onnxruntime as ort
+
+        available = ort.get_available_providers()
+        if self.name not in available:
+            raise Blocked(f"{self.name} is not in this build of onnxruntime (has: {', '.join(available)})")
+
+    def load(self, artifact: Path, threads: int) -> Session:
+        """Load ``artifact`` with ``threads`` intra-op threads.
+
+        Raises ``Blocked`` when this build has no such provider, does not use it, or the file is newer than the runtime;
+        ``LoadError`` when the runtime does not take the file.
+        """
+        import onnxruntime as ort
+
+        self.require()
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        begin = time.perf_counter()
+        try:
+            session = ort.InferenceSession(str(artifact), options, providers=[self.name])
+        except Exception as error:  # the runtime's own classes have no common base but Exception
+            _refuse_newer(str(error))
+            raise LoadError(first_line(error)) from error
+        load_ms = (time.perf_counter() - begin) * 1000
+        used = session.get_providers()
+        if not used or used[0] != self.name:
+            raise Blocked(f"provider: expected {self.name}, got a session on {', '.join(used) or 'none'}")
+        return Session(session, SessionFacts(load_ms=load_ms, providers=tuple(used), options=_stated(options, threads)))
+
+
+def first_line(error: BaseException) -> str:
+    """An error of the runtime on one line, without the source positions of its C++."""
+    text = " ".join(str(error).split())
+    return re.sub(r"/onnxruntime_src/\S+ .*?(?=[A-Z][a-z]+ [a-z])", "", text)[:500]
+
+
+def _stated(options: Any, threads: int) -> dict[str, Value]:
+    """The options that change speed or results; spinning and graph optimisation are the runtime's defaults, left as they are."""
+    import onnxruntime as ort
+
+    return {
+        "onnxruntime": ort.__version__,
+        "intra_op_threads": threads,
+        "inter_op_threads": 1,
+        "execution_mode": "sequential",
+        "graph_optimization": "all",
+        "allow_spinning": True,
+        "memory_arena": bool(options.enable_cpu_mem_arena),
+    }
+
+
+def _refuse_newer(message: str) -> None:
+    for pattern, what in _TOO_NEW:
+        if match := pattern.search(message):
+            raise Blocked(
+                f"artifact: expected {what} at most {match[2]}, the newest that onnxruntime here takes, got {match[1]};"
+                " export for an older one or upgrade onnxruntime"
+            )

@@ -1,0 +1,95 @@
+"""Pairs become token ids once, by the candidate's own ``tokenizer.json``, and every runtime is given the same ids.
+
+Only the ``tokenizers`` library is used, so that L1 needs neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.errors import Blocked
+from harness.records import Candidate
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MODEL_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class Encoded(NamedTuple):
+    """Tokenised pairs, unpadded: one int64 array of shape (tokens,) a pair in ``ids`` and ``segments``, and how many pairs were cut."""
+
+    ids: tuple[NDArray[np.int64], ...]
+    segments: tuple[NDArray[np.int64], ...]
+    truncated: int
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest pair."""
+        return max(len(ids) for ids in self.ids)
+
+
+def inputs_of(candidate: Candidate, model: Path) -> tuple[str, ...]:
+    """The tensors that the model takes of its tokenizer: segments only where it has two and the tokenizer's config does not drop them."""
+    two_segments = candidate.type_vocab_size > 1
+    config = model / "tokenizer_config.json"
+    if two_segments and config.is_file():
+        names = json.loads(config.read_bytes()).get("model_input_names")
+        two_segments = names is None or "token_type_ids" in names
+    return MODEL_INPUTS if two_segments else MODEL_INPUTS[:2]
+
+
+def encode(model: Path, candidate: Candidate, pairs: Iterable[tuple[str, str]], max_length: int) -> Encoded:
+    """Tokenise (query, document) pairs, cut at ``max_length`` tokens from the longer text first.
+
+    Raises ``Blocked`` when the candidate takes no so long sequence, or the tokenizer cannot be read or makes no room for it.
+    """
+    import numpy as np
+    from tokenizers import Tokenizer
+
+    if max_length > candidate.max_length:
+        raise Blocked(
+            f"max_length: expected at most the candidate's {candidate.max_length} tokens, got {max_length};"
+            " lower it in the ladder"
+        )
+    try:
+        tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(max_length, strategy="longest_first", direction=_cut_side(model))
+        encodings = tokenizer.encode_batch(list(pairs))
+    except Exception as error:  # the library raises bare Exception
+        raise Blocked(f"tokenizer.json: expected a tokenizer that encodes the pairs, got {error}") from error
+    return Encoded(
+        ids=tuple(np.asarray(encoding.ids, dtype=np.int64) for encoding in encodings),
+        segments=tuple(np.asarray(encoding.type_ids, dtype=np.int64) for encoding in encodings),
+        truncated=sum(bool(encoding.overflowing) for encoding in encodings),
+    )
+
+
+def mismatches(model: Path, encoded: Encoded, pairs: Sequence[tuple[str, str]], max_length: int) -> tuple[int, ...]:
+    """Indices of pairs that ``transformers.AutoTokenizer``, the second path, encodes otherwise: ids, segments or mask."""
+    import numpy as np
+    from transformers import AutoTokenizer
+
+    second = AutoTokenizer.from_pretrained(model, local_files_only=True, trust_remote_code=False)
+    # As a list of pairs: given two texts, the library takes an empty document for no document.
+    other = second(list(pairs), truncation="longest_first", max_length=max_length)
+    segments = other.get("token_type_ids", encoded.segments)
+    return tuple(
+        index
+        for index, ids in enumerate(encoded.ids)
+        if not np.array_equal(other["input_ids"][index], ids)
+        or not np.array_equal(segments[index], encoded.segments[index])
+        or not all(other["attention_mask"][index])
+    )
+
+
+def _cut_side(model: Path) -> str:
+    """Where the tokenizer's config says that long texts are cut; the right by default."""
+    config = model / "tokenizer_config.json"
+    side = json.loads(config.read_bytes()).get("truncation_side") if config.is_file() else None
+    return "left" if side == "left" else "right"

@@ -1,0 +1,133 @@
+"""Resident memory of a process tree, sampled from outside every 10 ms by a thread of the parent.
+
+On Linux a sample is one ``pread`` of ``/proc/PID/statm`` a process; the tree is walked every tenth sample. Elsewhere psutil is asked.
+Shared pages count once per process that maps them, as in any sum of RSS.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from harness.raw import MemoryRaw
+
+INTERVAL_S = 0.010
+_WALK_EVERY = 10
+
+
+class Sampler:
+    """Samples the tree below ``pid`` from construction until ``stop``, which gives what was seen."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._at_ms: list[float] = []
+        self._rss: list[int] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rss-sampler", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> MemoryRaw:
+        """End the thread and return the samples; none when the process was gone before the first."""
+        self._stopping.set()
+        self._thread.join()
+        return MemoryRaw(format=1, interval_ms=INTERVAL_S * 1000, at_ms=tuple(self._at_ms), rss_bytes=tuple(self._rss))
+
+    def _run(self) -> None:
+        read = _ProcTree(self._pid).rss if sys.platform == "linux" else _PsutilTree(self._pid).rss
+        while True:
+            rss = read()
+            if rss is None:
+                return
+            self._at_ms.append(round(time.monotonic() * 1000, 3))
+            self._rss.append(rss)
+            if self._stopping.wait(INTERVAL_S):
+                return
+
+
+class _ProcTree:
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._files: dict[int, int] = {}
+        self._count = 0
+        self._page = os.sysconf("SC_PAGE_SIZE")
+
+    def rss(self) -> int | None:
+        """Bytes of the whole tree now, or None when its root has ended."""
+        if self._count % _WALK_EVERY == 0:
+            self._walk()
+        self._count += 1
+        total = 0
+        for pid, file in list(self._files.items()):
+            pages = _resident(file)
+            if pages == 0 and pid == self._pid:
+                self._close(set(self._files))
+                return None
+            total += pages
+        return total * self._page if self._files else None
+
+    def _walk(self) -> None:
+        alive = {self._pid, *descendants(self._pid)}
+        self._close(set(self._files) - alive)
+        for pid in alive - set(self._files):
+            with suppress(OSError):
+                self._files[pid] = os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+    def _close(self, pids: set[int]) -> None:
+        for pid in pids:
+            os.close(self._files.pop(pid))
+
+
+class _PsutilTree:
+    def __init__(self, pid: int) -> None:
+        import psutil
+
+        self._error = psutil.Error
+        self._root: psutil.Process | None = None
+        with suppress(psutil.Error):
+            self._root = psutil.Process(pid)
+
+    def rss(self) -> int | None:
+        """Bytes of the whole tree now, or None when its root has ended."""
+        if self._root is None:
+            return None
+        try:
+            total = int(self._root.memory_info().rss)
+            children = self._root.children(recursive=True)
+        except self._error:
+            return None
+        for child in children:
+            with suppress(self._error):
+                total += int(child.memory_info().rss)
+        return total
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes below ``pid`` (Linux), from the children lists of all threads; empty when it is gone."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        children = list(_children(waiting.pop()))
+        found += children
+        waiting += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                found += map(int, (task / "children").read_bytes().split())
+    return found
+
+
+def _resident(file: int) -> int:
+    """Pages resident, from an open statm; 0 when the process has ended."""
+    try:
+        return int(os.pread(file, 128, 0).split()[1])
+    except (OSError, IndexError):
+        return 0

@@ -1,0 +1,97 @@
+"""The child of one step: ``request.json`` -> stage -> raw samples -> ``measurements.json``. Started by ``launch`` only.
+
+    python -m harness.worker step STEP ROOT MODEL PREBUILT SCRATCH DESCRIPTOR
+    python -m harness.worker dataset FOLDER DESCRIPTOR
+
+Exit codes: 0 done; 30 no number, with the reason in ``blocked.json`` (or ``unavailable.txt``). An exception that is not a
+``Blocked`` is a fault of something below the stage (a new transformers that breaks the export): its traceback goes to the log,
+and it is BLOCKED with its class and the versions, never FAIL.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from importlib import metadata
+from pathlib import Path
+
+from harness import derive, derive_rerank
+from harness.errors import QualifyError, Unavailable
+from harness.launch import machine_paths
+from harness.raw import BlockedRaw
+from harness.records import TIER_NAMES, Request, from_json
+from harness.redact import scrub
+from harness.stages import STAGES
+from harness.stages.dataset import fetch
+from harness.stages.job import Channel, Job
+
+BLOCKED = 30
+LIBRARIES = ("torch", "transformers", "tokenizers", "onnx", "onnxruntime")
+
+
+def main(arguments: list[str]) -> int:
+    """Run one child; the exit code."""
+    kind, *places, descriptor = arguments
+    channel = Channel(int(descriptor))
+    if kind == "dataset":
+        return _dataset(Path(places[0]), channel)
+    step, root, model, prebuilt, scratch = places
+    folders = Path(root), Path(model), Path(prebuilt) if prebuilt else None, Path(scratch)
+    return _step(step, folders, channel)
+
+
+def _dataset(folder: Path, channel: Channel) -> int:
+    try:
+        fetch(folder, channel.progress)
+    except Unavailable as error:
+        (folder / "unavailable.txt").write_text(str(error), encoding="utf-8")
+        return BLOCKED
+    return 0
+
+
+def _step(step: str, folders: tuple[Path, Path, Path | None, Path], channel: Channel) -> int:
+    root, model, _, scratch = folders
+    words = machine_paths(root=root, model=model, scratch=scratch)
+
+    def clean(text: str) -> str:
+        return scrub(text, words)[0]
+
+    path = f"{step}/request.json"
+    request = from_json((root / path).read_bytes(), Request, path)
+    job = Job(request, *folders, channel.progress, channel.memory_written, clean)
+    try:
+        STAGES[request.tier](job)
+        job.write_record("measurements.json", derive.measure(request, job.read))
+        if request.tier == "L3":
+            job.write_record("per_query.json", derive_rerank.per_query(request, job.read))
+    except QualifyError as error:
+        job.write_record("blocked.json", BlockedRaw(format=1, reason=clean(_one_line(str(error)))))
+        return BLOCKED
+    except Exception as error:  # noqa: BLE001 - the one place that turns a library's exception into BLOCKED
+        traceback.print_exc()
+        job.write_record("blocked.json", BlockedRaw(format=1, reason=clean(_broke(request, error))))
+        return BLOCKED
+    return 0
+
+
+def _broke(request: Request, error: Exception) -> str:
+    """One sentence: what broke, the exception's class and last line, and the versions it broke with."""
+    versions = ", ".join(f"{name} {_version(name)}" for name in LIBRARIES)
+    lines = str(error).strip().splitlines()
+    said = f": {_one_line(lines[-1])}" if lines else ""
+    return f"{TIER_NAMES[request.tier]} ended with {type(error).__module__}.{type(error).__name__}{said} ({versions})"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:1000]
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

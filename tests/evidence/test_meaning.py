@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from blake3 import blake3
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from evidence import meaning
+from evidence.manifest import Fault, FormatError
+from harness import records
+from tests.evidence.conftest import MakeRoot, rules, rules_of
+from tests.roots import make
+from tests.roots.make import GOOD, L0, L1, Climb
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def faults_of(files: make.Files) -> list[Fault]:
+    """What the records alone give, read without a tree."""
+    digests = {path: blake3(data).hexdigest() for path, data in sorted(files.items())}
+    return meaning.check(digests, files.__getitem__)[0]
+
+
+def messages(files: make.Files) -> list[str]:
+    return [item.message for item in faults_of(files)]
+
+
+def test_names_and_words_are_those_of_the_harness() -> None:
+    """`evidence` imports nothing of `harness`, so the few names that both must know are held together here."""
+    from harness.run import INTERRUPTED
+
+    assert meaning.INTERRUPTED == INTERRUPTED
+    assert meaning.TIERS == records.TIER_NAMES
+    assert meaning._folder("cpu", "L3") == records.step_folder("L3", "cpu")
+    named = {records.LADDER, records.PLAN, records.ENVIRONMENT, records.LINEAGE, records.CLAIM}
+    assert set(meaning.RECORDS) == named
+
+
+@given(VALUES)
+def test_a_record_of_the_harness_has_the_one_spelling(value: object) -> None:
+    assert meaning.parse_json("r.json", records.to_json(value)) == value
+
+
+@given(
+    st.binary(max_size=60) | st.text(max_size=60).map(str.encode) | VALUES.map(lambda value: json.dumps(value).encode())
+)
+@example(b"1e999\n")
+@example(b"[1, 2]\n")
+@example(b'"\\ud800"\n')
+@example(b"-0\n")
+@example(b"1.0e0\n")
+@example(b"9" * 5000 + b"\n")
+@example(b"NaN\n")
+@example(b"-Infinity\n")
+def test_any_bytes_are_a_record_of_one_spelling_or_refused(data: bytes) -> None:
+    try:
+        value = meaning.parse_json("r.json", data)
+    except FormatError as error:
+        assert [item.rule for item in error.faults] == ["E-JSON"]  # noqa: PT017 - good bytes raise nothing
+    else:
+        assert records.to_json(value) == data
+
+
+@given(VALUES, st.data())
+def test_no_bytes_near_a_record_are_another_spelling_of_it(value: object, data: st.DataObject) -> None:
+    spelled = records.to_json(value)
+    at = data.draw(st.integers(0, len(spelled)))
+    other = (
+        spelled[:at]
+        + data.draw(st.sampled_from([b"", b" ", b"\n", b"0", b"+", b"\t"]))
+        + spelled[at + data.draw(st.integers(0, 1)) :]
+    )
+    try:
+        meaning.parse_json("r.json", other)
+    except FormatError:
+        return
+    assert records.to_json(json.loads(other)) == other
+
+
+def test_depth_is_counted_in_lists_and_tables() -> None:
+    def nested(depth: int) -> bytes:
+        value: object = 1
+        for level in range(depth):
+            value = [value] if level % 2 else {"k": value}
+        return records.to_json(value)
+
+    assert meaning.parse_json("r.json", nested(32))
+    with pytest.raises(FormatError, match=r"r.json: expected JSON of depth at most 32, got deeper nesting"):
+        meaning.parse_json("r.json", nested(33))
+    with pytest.raises(FormatError, match="got deeper nesting"):
+        meaning.parse_json("r.json", b"[" * 100_000)
+
+
+def test_a_record_over_the_limit_is_not_read(sealed: MakeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = sealed(GOOD)
+    monkeypatch.setattr(meaning, "JSON_LIMIT_BYTES", max(len(GOOD[path]) for path in GOOD if path.endswith(".json")))
+    assert rules_of(root) == []
+    monkeypatch.setattr(meaning, "JSON_LIMIT_BYTES", len(GOOD["plan.json"]) - 1)
+    assert "E-SIZE" in rules_of(root)
+
+
+def test_files_that_a_child_wrote_may_be_of_any_size_and_spelling() -> None:
+    assert faults_of(GOOD | {f"{L0}/measurements.json": b"cut o", f"{L0}/samples.json": b'{"b":1,"a":NaN}'}) == []
+
+
+def test_a_missing_record_and_a_broken_one_are_both_listed() -> None:
+    files = GOOD | {f"{L1}/outcome.json": b"{", "qualification.json": b"{}"}
+    del files["environment.json"]
+    digests = dict.fromkeys(files, "0" * 64)
+    found, last, why = meaning.check(digests, files.__getitem__)
+    assert [(item.rule, item.path) for item in found] == [
+        ("E-RECORD", "environment.json"),
+        ("E-JSON", "qualification.json"),
+        ("E-JSON", f"{L1}/outcome.json"),
+    ]
+    assert (last, why) == ("records", "a record cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.plan["candidate"].pop("files"), "plan.json: expected `candidate/files` as list, got nothing"),
+        (lambda c: c.plan["candidate"].update(digest=3), "plan.json: expected `candidate/digest` as str, got 3"),
+        (lambda c: c.plan.update(inputs=[]), "plan.json: expected `inputs` as dict, got []"),
+        (lambda c: c.plan["inputs"]["pairs"].pop("digest"), "plan.json: expected `inputs/*/digest` as str, got nothing"),
+        (lambda c: c.plan.update(targets={}), "plan.json: expected `targets` as list, got {}"),
+        (lambda c: c.plan["targets"][0].update(steps=None), "plan.json: expected `targets/*/steps` as list, got None"),
+        (lambda c: c.plan["targets"][0]["steps"].append("L2"), "plan.json: expected `targets/*/steps/*/tier` as str, got nothing"),
+        (lambda c: c.outcomes[L1].update(artifact_digest=3), f"{L1}/outcome.json: expected `artifact_digest` as str or NoneType, got 3"),
+        (lambda c: c.outcomes[L1].update(started_at=None), f"{L1}/outcome.json: expected `started_at` as str, got None"),
+        (lambda c: c.requests[L1].pop("plan_digest"), f"{L1}/request.json: expected `plan_digest` as str, got nothing"),
+        (lambda c: c.claim.update(ended_at=True), "qualification.json: expected `ended_at` as str, got True"),
+        (lambda c: c.claim["targets"][0].update(tiers=["L0"]), "qualification.json: expected `targets/*/tiers` as dict, got ['L0']"),
+        (lambda c: c.lineage.pop("preserved"), "lineage.json: expected `preserved` as list, got nothing"),
+    ],
+)  # fmt: skip
+def test_a_field_of_another_kind_is_named(change: object, message: str) -> None:
+    assert messages(Climb().build(change)) == [message]  # type: ignore[arg-type]
+
+
+def test_a_candidate_file_that_could_be_read_as_two_is_refused() -> None:
+    def change(climb: Climb) -> None:
+        climb.plan["candidate"]["files"][0]["path"] = "a\nb"
+
+    assert rules(faults_of(Climb().build(change))) == ["E-PATH", "E-PLAN"]
+
+
+def test_messages_show_both_sides() -> None:
+    other = "blake3:" + "0" * 64
+
+    def change(climb: Climb) -> None:
+        climb.outcomes[L1] |= {"artifact_digest": other, "candidate_digest": other}
+
+    files = Climb().build(change)
+    artifact = make.digest(make.lines(Climb().artifacts["cpu-fp32"]))
+    candidate = make.digest(make.lines(Climb().candidate))
+    assert messages(files) == [
+        f"{L1}/outcome.json: expected candidate digest {candidate}, that of the files listed in plan.json, got {other}",
+        f"{L1}/outcome.json: expected artifact_digest {artifact}, that of artifacts/cpu-fp32/, got {other}",
+    ]
+
+
+def test_a_step_that_ended_before_there_was_an_artifact_needs_none() -> None:
+    def change(climb: Climb) -> None:
+        climb.outcomes[L1]["artifact_digest"] = None
+
+    assert messages(Climb().build(change)) == []
+
+
+def test_a_step_that_passed_needs_a_sealed_artifact() -> None:
+    climb = Climb(verdicts={("cpu-fp32", "L0"): "PASS", ("cpu-fp32", "L1"): "PASS"})
+
+    def change(made: Climb) -> None:
+        made.artifacts.clear()
+        made.outcomes[L1]["artifact_digest"] = None
+
+    assert [(item.rule, item.path) for item in faults_of(climb.build(change))] == [
+        ("E-ARTIFACT", f"{L0}/outcome.json"),
+        ("E-ARTIFACT", f"{L1}/outcome.json"),
+    ]
+
+
+def test_a_step_that_took_no_time_and_the_next_at_once_are_in_order() -> None:
+    moment = "2026-01-01T00:00:01.000Z"
+
+    def change(climb: Climb) -> None:
+        for folder in (L0, L1):
+            climb.outcomes[folder] |= {"started_at": moment, "ended_at": moment}
+        climb.claim |= {"started_at": moment, "ended_at": moment}
+
+    assert messages(Climb().build(change)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2026-01-01 00:01:00Z", "2026-01-01T00:01:00z", "2026-01-01T00:01:00", "2026-01-01T00:01:00.1234567Z", "20260101T000100Z",
+     "2026-02-30T00:00:00Z", "2026-01-01T24:01:00Z", "", "\u0662026-01-01T00:01:00Z", "2026-01-01T00:01:00Z\n"],
+)  # fmt: skip
+def test_a_time_of_another_spelling_is_refused(text: str) -> None:
+    assert rules(faults_of(Climb().build(lambda climb: climb.claim.update(ended_at=text)))) == ["E-TIME"]
+
+
+def test_every_step_after_a_wrong_time_is_still_compared() -> None:
+    def change(climb: Climb) -> None:
+        climb.outcomes[L0]["started_at"] = "yesterday"
+        climb.outcomes[L1]["ended_at"] = "2026-01-01T00:00:00Z"
+
+    assert [(item.rule, item.path) for item in faults_of(Climb().build(change))] == [
+        ("E-TIME", f"{L0}/outcome.json"),
+        ("E-TIME", f"{L1}/outcome.json"),
+    ]
+
+
+@pytest.mark.parametrize("where", ["lineage", "folder"])
+def test_preserved_evidence_cannot_be_checked_yet_so_the_root_is_undetermined(where: str) -> None:
+    climb = Climb()
+    if where == "lineage":
+        climb.lineage["preserved"] = [{"origin": "blake3:" + "0" * 64}]
+    files = climb.build()
+    if where == "folder":
+        files["preserved/0/SEAL"] = b""
+    digests = {path: blake3(data).hexdigest() for path, data in sorted(files.items())}
+    assert meaning.check(digests, files.__getitem__) == ([], "claim", "this version does not check preserved evidence")
+
+
+def test_steps_after_an_interrupt_are_refused_on_every_target() -> None:
+    climb = Climb(
+        targets={"cpu-fp32": ["L0", "L1"], "cpu-fp16": ["L0"]},
+        artifacts={"cpu-fp32": {"model.onnx": b"g"}, "cpu-fp16": {"model.onnx": b"h"}},
+        verdicts={("cpu-fp32", "L0"): "BLOCKED", ("cpu-fp16", "L0"): "PASS"},
+    )
+
+    def change(made: Climb) -> None:
+        made.outcomes[L0]["reason"] = "interrupted by the user"
+
+    assert messages(climb.build(change)) == [
+        "steps/L0-build.cpu-fp16: expected no step after one that did not pass, got one"
+    ]
+
+
+def test_a_step_that_passed_is_never_an_interrupted_one() -> None:
+    """A forger could else hide the steps of a later target behind a reason."""
+    climb = Climb(targets={"cpu-fp32": ["L0"], "cpu-fp16": ["L0"]}, verdicts={("cpu-fp32", "L0"): "PASS"})
+
+    def change(made: Climb) -> None:
+        made.outcomes[L0]["reason"] = "interrupted by the user"
+
+    assert rules(faults_of(climb.build(change))) == ["E-STEP"]
+
+
+def test_a_target_that_is_planned_or_claimed_twice_is_refused() -> None:
+    def change(made: Climb) -> None:
+        for targets in (made.plan["targets"], made.claim["targets"]):
+            targets.append(targets[-1])
+        for record in (*made.outcomes.values(), *made.requests.values(), made.claim):
+            record["plan_digest"] = make.digest(make.to_json(made.plan))
+
+    assert messages(Climb().build(change)) == [
+        "plan.json: expected each target once, got one twice",
+        "qualification.json: expected each target once, got one twice",
+    ]
+
+
+def test_a_tier_that_does_not_exist_is_refused() -> None:
+    climb = Climb(targets={"cpu-fp32": ["L0", "L1", "L7"]})
+    assert rules(faults_of(climb.build())) == ["E-STEP"]

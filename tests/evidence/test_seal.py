@@ -1,0 +1,550 @@
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence import seal, tree
+from evidence.manifest import root_digest
+from evidence.seal import SealError
+from evidence.verify import verify
+from tests.evidence.conftest import MakeRoot, rules
+from tests.roots.make import GOOD, SMALL
+
+REPO = Path(__file__).parent.parent.parent
+
+
+def staged(out: Path, files: dict[str, bytes] = SMALL) -> Path:
+    staging = seal.stage(out)
+    for path, data in files.items():
+        seal.write_new(staging, path, data)
+    return staging
+
+
+# --- stage and write --------------------------------------------------------------------------------------------------
+
+
+def test_staging_folder_is_new_beside_the_root_and_recognisable(tmp_path: Path) -> None:
+    one, two = seal.stage(tmp_path / "runs/a"), seal.stage(tmp_path / "runs/a")
+    assert one != two
+    assert one.parent == tmp_path / "runs"
+    assert one.name.startswith(f"a.staging-{os.getpid()}-")
+    assert list(one.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "dangling link"])
+def test_a_root_that_exists_in_any_form_is_refused(tmp_path: Path, kind: str) -> None:
+    out = tmp_path / "root"
+    if kind == "file":
+        out.write_bytes(b"")
+    elif kind == "folder":
+        out.mkdir()
+    else:
+        out.symlink_to("nowhere")
+    with pytest.raises(SealError) as refused:
+        seal.stage(out)
+    assert (
+        str(refused.value)
+        == f"{out}: expected a path where nothing is yet, got something: choose another, or `qualify rm` it"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["root"]
+
+
+def test_a_root_under_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(SealError, match="expected a folder that can be made, got"):
+        seal.stage(tmp_path / "file/root")
+
+
+def test_files_are_written_once_with_their_parents(tmp_path: Path) -> None:
+    seal.write_new(tmp_path, "a/b/c.txt", b"one")
+    seal.write_new(tmp_path, "a/d.txt", b"")
+    assert (tmp_path / "a/b/c.txt").read_bytes() == b"one"
+    with pytest.raises(FileExistsError):
+        seal.write_new(tmp_path, "a/b/c.txt", b"two")
+    assert (tmp_path / "a/b/c.txt").read_bytes() == b"one"
+
+
+@pytest.mark.parametrize("path", ["../a.txt", "/a.txt", ".a", "a.pkl", "SEAL"])
+def test_a_path_that_no_root_may_hold_is_never_written(tmp_path: Path, path: str) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    with pytest.raises(SealError, match="a file that no root may hold"):
+        seal.write_new(inside, path, b"x")
+    assert [place.name for place in tmp_path.rglob("*")] == ["inside"]
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "inside/a").symlink_to("../outside")
+    (tmp_path / "inside/b.txt").symlink_to("../outside/b.txt")
+    with pytest.raises(NotADirectoryError):
+        seal.write_new(tmp_path / "inside", "a/b.txt", b"x")
+    with pytest.raises(FileExistsError):
+        seal.write_new(tmp_path / "inside", "b.txt", b"x")
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_half_written_file_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    real = os.write
+
+    def write(file: int, data: bytes) -> int:
+        if len(data) < 6:
+            raise error
+        return real(file, data[:2])
+
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(type(error)):
+        seal.write_new(tmp_path, "a.txt", b"12345678")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- seal -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_sealed_root_verifies_and_has_the_digest_of_its_manifest(tmp_path: Path) -> None:
+    out = tmp_path / "root"
+    digest = seal.seal(staged(out, GOOD), out)
+    assert digest == root_digest((out / "MANIFEST.b3").read_bytes())
+    assert verify(out, expect=digest).ok
+    assert [path.name for path in tmp_path.iterdir()] == ["root"]
+
+
+def test_the_same_files_give_the_same_digest_whoever_writes_them_in_whatever_order(tmp_path: Path) -> None:
+    one = seal.seal(staged(tmp_path / "a", GOOD), tmp_path / "a")
+    other = seal.seal(staged(tmp_path / "b", dict(reversed(GOOD.items()))), tmp_path / "b")
+    assert one == other
+
+
+def test_b3sum_agrees_with_the_manifest(sealed: MakeRoot) -> None:
+    root = sealed(GOOD)
+    done = subprocess.run(["b3sum", "--check", "MANIFEST.b3"], cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"{path}: OK" for path in sorted(GOOD)]
+    names = sorted(GOOD)
+    printed = subprocess.run(["b3sum", *names], cwd=root, capture_output=True, check=True).stdout
+    assert printed == (root / "MANIFEST.b3").read_bytes()
+
+
+def test_everything_in_a_root_is_read_only(sealed: MakeRoot) -> None:
+    root = sealed(SMALL)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (root, *root.rglob("*"))}
+    assert modes == {0o444, 0o555}
+
+
+def test_empty_folders_that_a_killed_child_left_are_dropped(tmp_path: Path) -> None:
+    out = tmp_path / "root"
+    staging = staged(out)
+    (staging / "x/y/z").mkdir(parents=True)
+    seal.seal(staging, out)
+    assert sorted(path.name for path in out.iterdir()) == ["MANIFEST.b3", "SEAL", "a.txt", "b"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "found"),
+    [
+        (lambda folder: (folder / "a.lnk").symlink_to("a.txt"), ["E-LINK"]),
+        (lambda folder: os.link(folder / "a.txt", folder / "d.txt"), ["E-HARDLINK"]),
+        (lambda folder: os.mkfifo(folder / "pipe"), ["E-TYPE"]),
+        (lambda folder: (folder / ".hidden").write_bytes(b""), ["E-DOTFILE"]),
+        (lambda folder: (folder / "w.pt").write_bytes(b""), ["E-KIND"]),
+        (lambda folder: (folder / "w.bin").write_bytes(b"PK\x03\x04"), ["E-KIND"]),
+        (lambda folder: (folder / "A.txt").write_bytes(b""), ["E-CASE"]),
+        (lambda folder: (folder / "seal").write_bytes(b""), ["E-PATH"]),
+        (lambda folder: (folder / "caf\u00e9").write_bytes(b""), ["E-PATH"]),
+    ],
+)
+def test_what_no_root_may_hold_is_not_sealed(tmp_path: Path, spoil: Callable[[Path], object], found: list[str]) -> None:
+    out = tmp_path / "root"
+    staging = staged(out)
+    spoil(staging)
+    with pytest.raises(SealError) as refused:
+        seal.seal(staging, out)
+    assert rules(refused.value.faults) == found
+    assert str(refused.value).startswith(
+        f"{staging}: expected only what a root may hold: nothing was published\n  {found[0]} "
+    )
+    assert [path.name for path in tmp_path.iterdir()] == [staging.name]
+
+
+def test_an_empty_folder_is_not_sealed(tmp_path: Path) -> None:
+    staging = seal.stage(tmp_path / "root")
+    with pytest.raises(SealError):
+        seal.seal(staging, tmp_path / "root")
+    assert not (tmp_path / "root").exists()
+
+
+def test_records_that_do_not_belong_together_are_not_published(tmp_path: Path) -> None:
+    out = tmp_path / "root"
+    staging = staged(out, GOOD | {"ladder.yaml": b"other\n"})
+    with pytest.raises(SealError) as refused:
+        seal.seal(staging, out)
+    assert rules(refused.value.faults) == ["E-LADDER"]
+    assert not out.exists()
+
+
+def test_a_child_that_still_writes_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that changes after it was hashed: the verifier, which hashes again, refuses the staging folder."""
+    out = tmp_path / "root"
+    staging = staged(out)
+    settle = seal._settle
+
+    def meddle(folder: Path) -> None:
+        (staging / "a.txt").write_bytes(b"new\n")
+        settle(folder)
+
+    monkeypatch.setattr(seal, "_settle", meddle)
+    with pytest.raises(SealError) as refused:
+        seal.seal(staging, out)
+    assert rules(refused.value.faults) == ["E-HASH"]
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("fallback", [False, True])
+@pytest.mark.parametrize("kind", ["file", "empty folder", "root", "dangling link"])
+def test_publishing_never_replaces_what_came_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, *, fallback: bool
+) -> None:
+    if fallback:
+        monkeypatch.setattr(seal, "_rename_noreplace", no_renameat2)
+    out = tmp_path / "root"
+    staging = staged(out)
+    if kind == "file":
+        out.write_bytes(b"precious")
+    elif kind == "dangling link":
+        out.symlink_to("nowhere")
+    else:
+        out.mkdir()
+    if kind == "root":
+        (out / "SEAL").write_bytes(b"x")
+    before = out.lstat().st_ino
+    with pytest.raises(SealError, match=r"expected to publish it as .*File exists.*nothing was published"):
+        seal.seal(staging, out)
+    assert out.lstat().st_ino == before
+    assert verify(staging).faults == ()
+
+
+def no_renameat2(_source: Path, _target: Path) -> None:
+    raise OSError(errno.EINVAL, "Invalid argument")
+
+
+def test_publishing_works_where_the_file_system_has_no_exclusive_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seal, "_rename_noreplace", no_renameat2)
+    out = tmp_path / "root"
+    assert verify(out, seal.seal(staged(out, GOOD), out)).ok
+    assert [path.name for path in tmp_path.iterdir()] == ["root"]
+
+
+@pytest.mark.parametrize("emptied", [True, False])
+def test_a_fallback_rename_that_fails_leaves_no_empty_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, emptied: bool
+) -> None:
+    monkeypatch.setattr(seal, "_rename_noreplace", no_renameat2)
+    out = tmp_path / "root"
+    staging = staged(out)
+
+    def rename(_self: Path, target: Path) -> Path:
+        if not emptied:
+            (target / "file").write_bytes(b"somebody else's")
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(SealError, match="Input/output error"):
+        seal.seal(staging, out)
+    assert out.exists() is not emptied
+
+
+def test_a_system_without_renameat2_takes_the_fallback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_args, **_options: object())
+    with pytest.raises(OSError, match="Function not implemented"):
+        seal._rename_noreplace(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "a").mkdir()
+    seal.rename_new(tmp_path / "a", tmp_path / "b")
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+# --- crashes ----------------------------------------------------------------------------------------------------------
+
+CALLS = {
+    os: ("open", "read", "write", "mkdir", "rmdir", "scandir", "fstat", "fchmod", "fsync", "unlink", "close"),
+    seal: ("_rename_noreplace",),
+}
+
+
+class Failing:
+    """Lets the first `after` file-system calls through and fails the next one; `calls` counts them all."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int, number: int) -> None:
+        self.after, self.number, self.calls, self.failed = after, number, 0, ""
+        for module, names in CALLS.items():
+            for name in names:
+                monkeypatch.setattr(module, name, self.wrap(name, getattr(module, name)))
+
+    def wrap(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            if self.calls != self.after + 1:
+                return real(*args, **kwargs)
+            self.failed = name
+            if name == "close":  # close(2) frees the descriptor even when it fails
+                real(*args, **kwargs)
+            raise OSError(self.number, os.strerror(self.number))
+
+        return call
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("fallback", [False, True])
+def test_an_error_at_any_file_system_call_leaves_no_root_or_one_that_verifies(
+    tmp_path: Path, number: int, *, fallback: bool
+) -> None:
+    """Fails every call of staging, writing and sealing, one after another, until a seal gets through."""
+    failed: list[str] = []
+    outcomes: set[tuple[bool, bool]] = set()
+    while True:
+        place = tmp_path / str(len(failed))
+        place.mkdir()
+        out = place / "root"
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            if fallback:
+                monkeypatch.setattr(seal, "_rename_noreplace", no_renameat2)
+            failing = Failing(monkeypatch, len(failed), number)
+            try:
+                seal.seal(staged(out), out)
+                said = True
+            except (SealError, OSError):
+                said = False
+        if not failing.failed:
+            break
+        failed.append(failing.failed)
+        there = out.exists()
+        outcomes.add((said, there))
+        assert there or not said
+        assert not there or verify(out).faults == ()
+        left = [path for path in place.iterdir() if path != out]
+        assert all(seal._STAGING.fullmatch(path.name) for path in left)
+        for path in left:
+            seal.remove(path)
+    assert said
+    assert verify(out).faults == ()
+    assert len(failed) > 100
+    assert {"open", "write", "fsync", "fchmod", "mkdir", "scandir", "_rename_noreplace"} <= set(failed)
+    assert (False, False) in outcomes
+    assert (False, True) in outcomes  # published, but the parent could not be flushed: said, and the root verifies
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from evidence import seal
+out = Path(sys.argv[1])
+for number in range(1000):
+    place = out.with_name(f"root{number}")
+    staging = seal.stage(place)
+    for name in range(8):
+        seal.write_new(staging, f"folder/{name}.bin", bytes([name]) * 50_000)
+    print(seal.seal(staging, place), flush=True)
+"""
+
+
+def test_kill_at_any_moment_leaves_whole_roots_and_named_leftovers(tmp_path: Path) -> None:
+    """Real kills, at moments spread over a little more than one seal."""
+    leftovers = 0
+    for turn in range(12):
+        place = tmp_path / str(turn)
+        place.mkdir()
+        child = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(place / "root")],
+            cwd=REPO,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(0.003 * turn)
+        os.kill(child.pid, signal.SIGKILL)
+        said = child.stdout.read().splitlines()
+        child.wait()
+        child.stdout.close()
+        left = seal.leftovers(place)
+        roots = [path for path in place.iterdir() if path not in left]
+        assert len(roots) > len(said)
+        assert all(verify(root).faults == () for root in roots)
+        leftovers += len(left)
+        for path in left:
+            assert seal.quarantine(path) in seal.leftovers(place)
+    assert leftovers > 0
+
+
+# --- leftovers, quarantine, remove ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dead() -> int:
+    """The number of a process that has ended."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def test_only_staging_folders_of_processes_that_are_gone_are_leftovers(tmp_path: Path, dead: int) -> None:
+    alive = seal.stage(tmp_path / "root")
+    (tmp_path / "other").mkdir()
+    (tmp_path / f"file.staging-{dead}-00000000").write_bytes(b"")
+    left = tmp_path / f"root.staging-{dead}-0123abcd"
+    left.mkdir()
+    assert seal.leftovers(tmp_path) == [left]
+    assert alive.exists()
+    assert seal.leftovers(tmp_path / "none") == []
+
+
+def test_a_process_of_another_user_is_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(_process: int, _signal: int) -> None:
+        raise PermissionError
+
+    staging = seal.stage(tmp_path / "root")
+    monkeypatch.setattr(os, "kill", kill)
+    assert seal.leftovers(tmp_path) == []
+    assert staging.exists()
+
+
+def test_a_quarantined_leftover_is_kept_and_still_named(tmp_path: Path, dead: int) -> None:
+    left = tmp_path / f"root.staging-{dead}-0123abcd"
+    left.mkdir()
+    (left / "a.txt").write_bytes(b"one")
+    left.chmod(0o555)
+    place = seal.quarantine(left)
+    assert place == tmp_path / "quarantine" / left.name
+    assert (place / "a.txt").read_bytes() == b"one"
+    assert seal.leftovers(tmp_path) == [place]
+    seal.remove(place)
+    assert seal.leftovers(tmp_path) == []
+
+
+def test_only_staging_folders_are_quarantined(sealed: MakeRoot) -> None:
+    root = sealed(SMALL)
+    with pytest.raises(SealError, match="expected a staging folder, got another name"):
+        seal.quarantine(root)
+    assert root.exists()
+
+
+def test_a_read_only_root_is_removed(sealed: MakeRoot) -> None:
+    root = sealed(GOOD)
+    seal.remove(root)
+    assert list(root.parent.iterdir()) == []
+
+
+UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+from evidence import seal
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+out = Path(sys.argv[1], "root")
+staging = seal.stage(out)
+seal.write_new(staging, "a/b.txt", b"x")
+seal.seal(staging, out)
+try:
+    (out / "a/c.txt").write_bytes(b"")
+except PermissionError:
+    print("read-only")
+seal.remove(out)
+staging = seal.stage(out)
+seal.write_new(staging, "a/b.txt", b"x")
+seal._settle(staging)
+seal.remove(seal.quarantine(staging))
+print(os.listdir(sys.argv[1]))
+"""
+
+
+def test_a_user_without_privileges_can_seal_move_and_remove() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o777)
+        done = subprocess.run(
+            [sys.executable, "-c", UNPRIVILEGED, place], cwd=REPO, capture_output=True, text=True, check=False
+        )
+    assert (done.stdout, done.stderr) == ("read-only\n['quarantine']\n", "")
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link to a root", "nothing", "false seal", "seal is a folder"])
+def test_anything_else_is_not_removed(tmp_path: Path, sealed: MakeRoot, kind: str) -> None:
+    place = tmp_path / "place"
+    if kind == "file":
+        place.write_bytes(b"")
+    elif kind == "link to a root":
+        place.symlink_to(sealed(SMALL))
+    elif kind != "nothing":
+        place.mkdir()
+        (place / "a.txt").write_bytes(b"one")
+    if kind == "false seal":
+        (place / "SEAL").write_bytes(b"of approval\n")
+    elif kind == "seal is a folder":
+        (place / "SEAL").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(SealError, match="expected a root or a staging folder, got something else"):
+        seal.remove(place)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_removal_cut_short_leaves_a_leftover_and_no_half_root(
+    sealed: MakeRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = sealed(GOOD)
+
+    def killed(_path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        seal.remove(root)
+    (left,) = root.parent.iterdir()
+    assert left.name.startswith(f"{root.name}.removing-")
+    monkeypatch.undo()
+    seal.remove(left)
+    assert list(root.parent.iterdir()) == []
+
+
+def test_links_in_a_root_are_removed_and_not_followed(tmp_path: Path, sealed: MakeRoot) -> None:
+    (tmp_path / "outside").mkdir(mode=0o500)
+    (tmp_path / "outside/kept.txt").write_bytes(b"kept")
+    root = sealed(SMALL)
+    root.chmod(0o755)
+    (root / "way").symlink_to("../outside")
+    seal.remove(root)
+    assert (tmp_path / "outside/kept.txt").read_bytes() == b"kept"
+    assert stat.S_IMODE((tmp_path / "outside").stat().st_mode) == 0o500
+
+
+def test_hashing_is_done_by_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unreadable file ends a seal: it is never left out of the manifest."""
+    out = tmp_path / "root"
+    staging = staged(out)
+    listing = tree.list_files
+
+    def list_and_lose(root: int, **options: bool) -> tree.Listing:
+        found = listing(root, **options)
+        (staging / "a.txt").unlink()
+        return found
+
+    monkeypatch.setattr(tree, "list_files", list_and_lose)
+    with pytest.raises(SealError) as refused:
+        seal.seal(staging, out)
+    assert [(item.rule, item.path) for item in refused.value.faults] == [("E-READ", "a.txt")]

@@ -1,0 +1,57 @@
+"""The expensive fixtures: one tiny checkpoint, and one climb of all tiers on fp32, fp16 and int8, made once for all workers."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.records import TIERS
+from tests.support.models import make_bert
+from tests.support.steps import Bench, bench
+
+TARGETS = ("cpu-fp32", "cpu-fp16", "cpu-int8")
+
+
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """The folder that ``make`` filled, by whichever xdist worker came first."""
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, done = shared / name, shared / f"{name}.done"
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT classifier of two layers, 32 wide, with its tokenizer."""
+    return once(tmp_path_factory, "tiny-model", make_bert)
+
+
+@pytest.fixture(scope="session")
+def climbed(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Bench:
+    """A staging folder in which every tier ran on every target. Read only: ``copy`` it to go on."""
+
+    def climb(folder: Path) -> None:
+        made = bench(folder / "root", tiny_model)
+        for target in TARGETS:
+            for tier in TIERS:
+                ran = made.run(made.request(tier, target))
+                assert not ran.reason, f"{target} {tier}: {ran.reason}\n{ran.log()}"
+
+    folder = once(tmp_path_factory, "climbed", climb)
+    return bench(folder / "root", tiny_model)
+
+
+@pytest.fixture
+def empty_bench(tmp_path: Path, tiny_model: Path) -> Bench:
+    """A staging folder in which nothing ran."""
+    return bench(tmp_path / "root", tiny_model)

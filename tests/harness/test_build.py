@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from evidence.tree import hash_file
+from harness import judge
+from harness.errors import Blocked
+from harness.metrics.catalogue import fixed_limits
+from harness.records import BuildOptions, FileFact, Limit, PrebuiltArtifact, Precision
+from harness.runtimes import torch_eager
+from tests.support import graphs
+from tests.support.models import POSITIONS
+from tests.support.steps import OPTIONS, Bench, Ran
+
+
+def graph_of(bench: Bench, target: str = "cpu-fp32") -> Path:
+    return bench.root / "artifacts" / target / "model.onnx"
+
+
+def failed(ran: Ran, precision: Precision = "fp32") -> dict[str, str]:
+    """The findings that are FAIL, by metric."""
+    findings = judge.judge(fixed_limits("L0", precision), ran.measured().values())
+    return {found.metric: found.text for found in findings if found.verdict == "FAIL"}
+
+
+def judged(ran: Ran, metric: str, limit: Limit) -> str:
+    (found,) = judge.judge({metric: limit}, ran.measured().values())
+    return found.verdict
+
+
+def test_an_exported_fp32_graph_is_what_it_says(climbed: Bench) -> None:
+    ran = climbed.earlier("L0")
+    ids = ", ".join(f"{name}:INT64[batch,sequence]" for name in ("attention_mask", "input_ids", "token_type_ids"))
+    assert ran.value("inputs") == ids
+    assert ran.value("outputs") == "logits:FLOAT[batch,1]"
+    assert (ran.value("opset"), ran.value("ir_version")) == (17, 8)
+    assert (ran.value("realised_precision"), ran.value("head_gap_ratio")) == ("fp32", 0.0)
+    assert ran.value("payload_bytes") == graph_of(climbed).stat().st_size
+    assert failed(ran) == {}
+
+
+@pytest.mark.parametrize("precision", ["fp16", "int8"])
+def test_precision_is_measured_in_a_converted_graph(climbed: Bench, precision: Precision) -> None:
+    ran = climbed.earlier("L0", f"cpu-{precision}")
+    assert ran.value("realised_precision") == precision
+    assert failed(ran, precision) == {}
+
+
+def test_every_batch_and_length_was_probed_with_rows_that_are_almost_all_padding(climbed: Bench) -> None:
+    probes = climbed.earlier("L0").raw("build.json")["probes"]
+    assert [(item["batch"], item["length"]) for item in probes] == [
+        (batch, length) for length in (1, 8, 13, 48) for batch in (1, 2, 3, 7)
+    ]
+
+
+def test_the_mask_constant_beyond_half_precision_is_counted_before_it_is_clipped(climbed: Bench) -> None:
+    ran = climbed.earlier("L0", "cpu-fp16")
+    conversion = ran.raw("build.json")["conversion"]
+    assert ran.value("half_range_constants") == 1
+    assert conversion["clipped_high"] == 1
+    assert conversion["name"] == "onnxruntime.transformers.float16.convert_float_to_float16"
+    assert conversion["kept_nodes"]  # operators that the converter leaves in fp32, by name
+
+
+def test_later_targets_convert_the_export_of_the_first(climbed: Bench) -> None:
+    came_from = {
+        name: climbed.earlier("L0", f"cpu-{name}").raw("build.json")["export_from"] for name in ("fp32", "fp16", "int8")
+    }
+    assert came_from == {"fp32": None, "fp16": "artifacts/cpu-fp32", "int8": "artifacts/cpu-fp32"}
+
+
+def test_an_exported_graph_names_no_file_of_this_machine(climbed: Bench) -> None:
+    import torch
+
+    data = graph_of(climbed).read_bytes()
+    assert str(Path(torch.__file__).parent).encode() not in data
+    assert b".py" not in data
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("perturbed", {"head_gap_ratio"}),
+        ("inverted", {"head_gap_ratio"}),
+        ("constant", {"head_gap_ratio"}),
+        ("nan", {"probe_faults"}),
+    ],
+)
+def test_a_prebuilt_graph_with_another_head_fails(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path, head: str, expected: set[str]
+) -> None:
+    graph = graphs.with_head(graph_of(climbed), tmp_path / "given" / "reranker.onnx", graphs.HEADS[head])
+    assert set(failed(empty_bench.check(graph))) == expected
+
+
+def test_a_prebuilt_graph_is_copied_and_not_exported(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
+    graph = tmp_path / "given.onnx"
+    shutil.copy(graph_of(climbed), graph)
+    ran = empty_bench.check(graph)
+    assert failed(ran) == {}
+    assert ran.value("build_seconds") == 0
+    assert ran.raw("build.json")["source"] == "prebuilt"
+    assert graph_of(empty_bench).read_bytes() == graph.read_bytes()
+
+
+def test_a_graph_without_an_output_named_logits_fails(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
+    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.output_renamed))
+    found = failed(ran)
+    assert set(found) == {"logits_width", "probe_faults"}
+    assert ran.measured()["logits_width"].note == "outputs: scores"
+    assert ran.raw("build.json")["probes"][0]["fault"] == "graph outputs: expected one named logits, got scores"
+
+
+def test_an_input_that_the_tokenizer_does_not_give_is_named(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
+    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.input_added))
+    assert "unfed_inputs" in failed(ran)
+    assert ran.measured()["unfed_inputs"].note == "position_ids"
+
+
+@pytest.mark.parametrize("label", ["fp16", "int8"])
+def test_a_mislabelled_fp32_file_fails_by_its_realised_precision(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path, label: Precision
+) -> None:
+    graph = tmp_path / f"model-{label}.onnx"
+    shutil.copy(graph_of(climbed), graph)
+    ran = empty_bench.check(graph, f"cpu-{label}")
+    assert ran.value("realised_precision") == "fp32"
+    assert set(failed(ran, label)) == {"realised_precision"}
+
+
+def test_a_fixed_shape_with_int32_inputs_goes_on_to_parity(climbed: Bench, tmp_path: Path) -> None:
+    there = climbed.copy(tmp_path / "root")
+    options = msgspec.structs.replace(OPTIONS, L0=BuildOptions(shape=(3, 48), integers="int32"))
+    request = there.request("L0", "fixed-fp32", options=options)
+    ran = there.run(msgspec.structs.replace(request, plan_digest="blake3:" + "1" * 64))  # so that nothing is taken over
+    assert "input_ids:INT32[3,48]" in str(ran.value("inputs"))
+    assert [(item["batch"], item["length"]) for item in ran.raw("build.json")["probes"]] == [(3, 48)]
+    assert failed(ran) == {}
+    assert judged(there.run(there.request("L2", "fixed-fp32")), "max_abs_gap", Limit(at_most=1e-5)) == "PASS"
+
+
+def test_a_graph_that_works_only_at_the_shape_of_its_export_fails(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path
+) -> None:
+    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.batch_frozen))
+    assert set(failed(ran)) == {"probe_faults"}
+    faults = [item["fault"] for item in ran.raw("build.json")["probes"] if item["batch"] != 2]
+    assert all(faults)
+
+
+def test_the_export_based_exporter_names_its_dimensions(empty_bench: Bench) -> None:
+    options = msgspec.structs.replace(OPTIONS, L0=BuildOptions(exporter="torch_export", opset=20))
+    ran = empty_bench.run(empty_bench.request("L0", options=options))
+    assert failed(ran) == {}
+    assert "input_ids:INT64[batch,sequence]" in str(ran.value("inputs"))
+    assert ran.value("outputs") == "logits:FLOAT[batch,1]"
+    assert ran.raw("build.json")["exporter"] == "torch_export"
+    assert b".py" not in graph_of(empty_bench).read_bytes()
+
+
+def test_a_file_that_is_no_graph_fails_with_words(empty_bench: Bench, tmp_path: Path) -> None:
+    garbage = tmp_path / "garbage.onnx"
+    garbage.write_bytes(b"no graph at all " * 64)
+    fact = FileFact(path=garbage.name, bytes=garbage.stat().st_size, blake3=hash_file(garbage))
+    request = empty_bench.request("L0", artifact=PrebuiltArtifact(name=garbage.name, files=(fact,)))
+    ran = empty_bench.run(request, garbage)
+    assert set(failed(ran)) == {"checker_faults"}
+    assert "Traceback" not in ran.log()
+    assert str(ran.measured()["opset"].note).startswith("not a readable ONNX file: ")
+
+
+def _newer_ir(model: Any) -> None:
+    model.ir_version = 99
+
+
+def _newer_opset(model: Any) -> None:
+    model.opset_import[0].version = 99
+
+
+@pytest.mark.parametrize(("change", "what"), [(_newer_ir, "IR version"), (_newer_opset, "opset")])
+def test_a_graph_newer_than_the_runtime_is_blocked_with_both_numbers(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path, change: Any, what: str
+) -> None:
+    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", change))
+    assert ran.exit.code == 30
+    assert ran.reason.startswith(f"artifact: expected {what} at most ")
+    assert "got 99;" in ran.reason
+
+
+def test_a_provider_that_this_build_does_not_have_is_blocked_before_the_export(empty_bench: Bench) -> None:
+    ran = empty_bench.run(empty_bench.request("L0", "cuda-fp32", provider="cuda"))
+    assert ran.reason.startswith("CUDAExecutionProvider is not in this build of onnxruntime (has: ")
+    assert not (empty_bench.root / "artifacts").exists()
+
+
+def test_a_prebuilt_file_that_changed_after_the_plan_is_blocked(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path
+) -> None:
+    graph = tmp_path / "given.onnx"
+    shutil.copy(graph_of(climbed), graph)
+    fact = FileFact(path=graph.name, bytes=graph.stat().st_size, blake3="0" * 64)
+    ran = empty_bench.run(empty_bench.request("L0", artifact=PrebuiltArtifact(name=graph.name, files=(fact,))), graph)
+    assert ran.reason == (
+        f"artifact given.onnx: expected blake3:{'0' * 64}, as planned, got blake3:{hash_file(graph)};"
+        " it changed since: run again"
+    )
+
+
+def test_a_checkpoint_without_its_head_is_blocked_and_no_head_is_made_up(tiny_model: Path, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    model = tmp_path / "headless"
+    shutil.copytree(tiny_model, model)
+    tensors = load_file(model / "model.safetensors")
+    kept = {name: values for name, values in tensors.items() if not name.startswith("classifier")}
+    save_file(kept, model / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(Blocked) as caught:
+        torch_eager.load_model(model, 1)
+    assert str(caught.value) == (
+        "model.safetensors: expected exactly the keys of BertForSequenceClassification, got"
+        " 2 missing (classifier.bias, classifier.weight); use the checkpoint of the full classifier"
+    )
+
+
+def test_what_a_library_raises_is_blocked_with_its_class_and_versions(empty_bench: Bench, tmp_path: Path) -> None:
+    model = tmp_path / "broken"
+    shutil.copytree(empty_bench.model, model)
+    (model / "tokenizer_config.json").write_text("{")
+    broken = replace(empty_bench, model=model)
+    ran = broken.run(broken.request("L0"))
+    assert ran.exit.code == 30
+    assert ran.reason.startswith("build ended with json.decoder.JSONDecodeError: ")
+    assert "(torch 2." in ran.reason
+    assert "Traceback" in ran.log()
+
+
+def test_probes_use_the_longest_sequence_of_any_tier() -> None:
+    from harness.stages.build import longest_tokens, probe_shapes
+
+    assert longest_tokens(OPTIONS, POSITIONS) == 48
+    assert longest_tokens(msgspec.structs.replace(OPTIONS, L1=None, L2=None, L3=None), POSITIONS) == POSITIONS
+    assert probe_shapes(BuildOptions(), (None, None), prebuilt=True, longest=8) == ((1, 2, 3, 7), (1, 8))
+    assert probe_shapes(BuildOptions(), (4, None), prebuilt=True, longest=8) == ((4,), (1, 8))
+    assert probe_shapes(BuildOptions(), (4, 8), prebuilt=False, longest=8) == ((1, 2, 3, 7), (1, 8))

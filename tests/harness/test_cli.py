@@ -1,0 +1,334 @@
+"""The main job from the outside: ``qualify`` in processes of its own, on real files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evidence import seal
+from tests.harness.conftest import once
+from tests.support.graphs import HEADS, with_head
+from tests.support.ladders import REPO, Said, qualify, write_ladder
+
+NO_ML = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"torch", "onnxruntime", "transformers", "mteb", "datasets", "onnx", "tokenizers"}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Refuse())
+"""
+
+
+@pytest.fixture(scope="session")
+def tiny_root(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
+    """A sealed root of the tiny ladder, all three targets to L3. Read only."""
+
+    def climb(folder: Path) -> None:
+        ladder = write_ladder(folder, tiny_model)
+        said = qualify("run", ladder, "--out", folder / "root", "--json")
+        assert said.code == 0, said.err + said.out
+        (folder / "answer.json").write_text(said.out, encoding="utf-8")
+
+    return once(tmp_path_factory, "tiny-root", climb) / "root"
+
+
+def writable_copy(root: Path, to: Path) -> Path:
+    shutil.copytree(root, to)
+    for path in (to, *to.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return to
+
+
+def test_run_qualifies_every_target_and_says_where_the_root_is(tiny_root: Path) -> None:
+    answer = json.loads((tiny_root.parent / "answer.json").read_text(encoding="utf-8"))
+    assert answer["exit_code"] == 0
+    assert answer["root"] == str(tiny_root)
+    assert answer["claim"]["verdict"] == "PASS"
+    assert answer["claim"]["coverage"]["reached"] == ["cpu-fp32", "cpu-fp16", "cpu-int8"]
+    assert re.fullmatch(r"blake3:[0-9a-f]{64}", answer["digest"])
+
+
+def test_verify_judges_the_root_again_and_agrees(tiny_root: Path) -> None:
+    said = qualify("verify", tiny_root, "--json")
+    assert said.code == 0, said.out
+    assert said.json["faults"] == []
+    assert said.json["verdict"] == "PASS"
+    assert said.json["authenticity"] == "none"
+    assert all(check["ran"] for check in said.json["checks"])
+
+
+def test_verify_and_show_and_plan_and_schema_work_without_any_ml_library(
+    tiny_root: Path, tmp_path: Path, tiny_model: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(NO_ML, encoding="utf-8")
+    ladder = write_ladder(tmp_path / "ladder", tiny_model)
+    for command in (["verify", tiny_root], ["show", tiny_root], ["plan", ladder], ["schema"]):
+        said = qualify(*command, PYTHONPATH=str(tmp_path))
+        assert said.code == 0, f"{command}: {said.err}"
+
+
+def test_a_pinned_digest_is_compared_with_the_root(tiny_root: Path) -> None:
+    digest = qualify("verify", tiny_root, "--json").json["digest"]
+    assert qualify("verify", tiny_root, "--expect", digest, "--json").json["authenticity"] == "pinned"
+    other = "blake3:" + "0" * 64
+    said = qualify("verify", tiny_root, "--expect", other)
+    assert said.code == 20
+    assert "E-PIN" in said.out
+
+
+def test_b3sum_agrees_with_the_manifest(tiny_root: Path) -> None:
+    assert shutil.which("b3sum"), "b3sum is missing (apt install b3sum): it is how a stranger checks a root without us"
+    done = subprocess.run(
+        ["b3sum", "--check", "--quiet", "MANIFEST.b3"], cwd=tiny_root, capture_output=True, check=False
+    )
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("part", ["first", "last"])
+def test_one_flipped_byte_of_any_file_ends_20(tiny_root: Path, tmp_path: Path, part: str) -> None:
+    from evidence.verify import verify
+
+    root = writable_copy(tiny_root, tmp_path / "root")
+    for path in sorted(p for p in root.rglob("*") if p.is_file()):
+        data = path.read_bytes()
+        if not data:
+            continue
+        place = 0 if part == "first" else len(data) - 1
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        assert verify(root).exit_code == 20, path
+        path.write_bytes(data)
+    assert verify(root).exit_code == 0
+
+
+def test_an_edited_metric_sealed_again_is_found_by_judging_the_raw_samples(tiny_root: Path, tmp_path: Path) -> None:
+    root = writable_copy(tiny_root, tmp_path / "root")
+    (root / "SEAL").unlink()
+    (root / "MANIFEST.b3").unlink()
+    path = root / "steps/L2-parity.cpu-int8/measurements.json"
+    text = path.read_text(encoding="utf-8")
+    record = json.loads(text)
+    gap = next(m for m in record["measurements"] if m["metric"] == "max_abs_gap")
+    honest, gap["value"] = gap["value"], 1e-9
+    path.write_text(json.dumps(record, sort_keys=True, indent=2) + "\n", encoding="utf-8")
+    seal.seal(root, tmp_path / "forged")
+    said = qualify("verify", tmp_path / "forged", "--json")
+    assert said.code == 20
+    assert [fault["rule"] for fault in said.json["faults"]] == ["Q-METRIC"]
+    assert f"max_abs_gap: expected {honest:.6g} from the samples, got 1e-09" in said.json["faults"][0]["message"]
+
+
+def test_limits_loosened_in_the_sealed_plan_are_found_through_the_sealed_ladder(
+    tiny_root: Path, tmp_path: Path
+) -> None:
+    from evidence.manifest import digest_of
+
+    root = writable_copy(tiny_root, tmp_path / "root")
+    (root / "SEAL").unlink()
+    (root / "MANIFEST.b3").unlink()
+    plan = root / "plan.json"
+    before = digest_of(plan.read_bytes())
+    plan.write_bytes(plan.read_bytes().replace(b'"at_most": 0.0001', b'"at_most": 99.0'))
+    after = digest_of(plan.read_bytes())
+    assert before != after
+    for path in root.rglob("*.json"):
+        path.write_bytes(path.read_bytes().replace(before.encode(), after.encode()))
+    seal.seal(root, tmp_path / "forged")
+    said = qualify("verify", tmp_path / "forged", "--json")
+    assert said.code == 20
+    assert "Q-LADDER" in {fault["rule"] for fault in said.json["faults"]}
+
+
+def test_show_answers_in_text_and_json(tiny_root: Path) -> None:
+    said = qualify("show", tiny_root)
+    assert said.code == 0
+    assert said.out.splitlines()[-1].startswith("digest")
+    assert all(len(line) <= 80 for line in said.out.splitlines())
+    assert qualify("show", tiny_root, "--json").json["steps"]["L3.cpu-fp32"]["outcome"]["verdict"] == "PASS"
+
+
+@pytest.mark.parametrize("kind", sorted(HEADS))
+def test_a_prebuilt_artifact_with_a_broken_head_fails_and_never_reaches_l3(
+    tiny_root: Path, tiny_model: Path, tmp_path: Path, kind: str
+) -> None:
+    with_head(tiny_root / "artifacts/cpu-fp32/model.onnx", tmp_path / "broken.onnx", HEADS[kind])
+    targets = "\n  - {precision: fp32, threads: 1, artifact: broken.onnx}\n  - {precision: fp16, threads: 1, deferred: later}\n"
+    said = qualify("run", write_ladder(tmp_path, tiny_model, targets), "--out", tmp_path / "root", "--json")
+    assert said.code == 10, said.err
+    (target, deferred) = said.json["claim"]["targets"]
+    assert (target["verdict"], deferred["deferred"]) == ("FAIL", "later")
+    assert target["tiers"]["L3"] == "NOT_RUN"
+    assert (
+        "head_gap_ratio" in target["reason"] or "non_finite" in target["reason"] or "probe_faults" in target["reason"]
+    )
+    assert not (tmp_path / "root/steps/L3-rerank.cpu-fp32").exists()
+    assert qualify("verify", tmp_path / "root").code == 10
+
+
+def test_a_sound_prebuilt_artifact_qualifies(tiny_root: Path, tiny_model: Path, tmp_path: Path) -> None:
+    shutil.copy(tiny_root / "artifacts/cpu-fp32/model.onnx", tmp_path / "mine.onnx")
+    targets = "\n  - {precision: fp32, threads: 1, artifact: mine.onnx}\n"
+    said = qualify("run", write_ladder(tmp_path, tiny_model, targets), "--out", tmp_path / "root", "--json")
+    assert said.code == 0, said.err
+    assert qualify("verify", tmp_path / "root").code == 0
+
+
+def test_a_child_killed_in_l1_blocks_its_target_and_the_rest_is_sealed(tiny_model: Path, tmp_path: Path) -> None:
+    targets = "\n  - {precision: fp32, threads: 1}\n  - {name: second, precision: fp32, threads: 1}\n"
+    slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
+    ladder = write_ladder(tmp_path, tiny_model, targets, goal="L1", L1=slow)
+    command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root"), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:
+        assert parent.stderr is not None
+        for line in parent.stderr:
+            if "L1 perf: started" in line:
+                kill_worker(parent.pid)
+        out = parent.stdout.read() if parent.stdout is not None else ""
+    assert parent.returncode == 30
+    claim = json.loads(out)["claim"]
+    assert [target["tiers"] for target in claim["targets"]] == [{"L0": "PASS", "L1": "BLOCKED"}] * 2
+    assert all("killed by SIGKILL" in target["reason"] for target in claim["targets"])
+    said = qualify("verify", tmp_path / "root", "--json")
+    assert (said.code, said.json["intact"], said.json["faults"]) == (30, True, [])
+
+
+def kill_worker(parent: int) -> None:
+    """SIGKILL the worker below ``parent`` as soon as it shows."""
+    from harness.sampler import descendants
+
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for pid in descendants(parent):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if b"harness.worker" in command and b"L1-perf" in command:
+                os.kill(pid, signal.SIGKILL)
+                return
+        time.sleep(0.01)
+    pytest.fail("no worker showed")
+
+
+def test_an_interrupt_seals_what_was_measured_and_ends_130(tiny_model: Path, tmp_path: Path) -> None:
+    slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
+    ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L1", L1=slow)
+    command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:
+        assert parent.stderr is not None
+        for line in parent.stderr:
+            if "L1 perf: started" in line:
+                time.sleep(0.5)
+                parent.send_signal(signal.SIGINT)
+    assert parent.returncode == 130
+    said = qualify("verify", tmp_path / "root", "--json")
+    assert (said.code, said.json["intact"], said.json["verdict"]) == (30, True, "BLOCKED")
+
+
+def test_a_hub_that_cannot_be_reached_is_said_with_model_and_revision(tmp_path: Path) -> None:
+    ladder = REPO / "ladders" / "ms-marco-minilm-l4-cpu.yaml"
+    endpoint = "http://127.0.0.1:9"
+    for command in ("run", "plan"):
+        said = qualify(command, ladder, folder=tmp_path, HF_ENDPOINT=endpoint, HF_HOME=str(tmp_path / "hub"))
+        assert said.code in {30, 64}
+        assert "Traceback" not in said.err
+        assert "cross-encoder/ms-marco-MiniLM-L4-v2" in said.err
+        assert "777b2f369bc1c2f850df8bd367ed1654bda4497b" in said.err
+        assert said.err.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def one_line(said: Said, code: int = 64) -> str:
+    assert said.code == code, said.err
+    assert said.out == ""
+    assert said.err.count("\n") == 1, said.err
+    return said.err.strip()
+
+
+def test_bad_input_is_one_line_and_leaves_nothing(tiny_model: Path, tmp_path: Path) -> None:
+    ladder = write_ladder(tmp_path, tiny_model)
+    good = ladder.read_text(encoding="utf-8")
+    cases = {
+        "unknown key": (good.replace("goal:", "gaol:"), "gaol"),
+        "wrong type": (good.replace("threads: 1", "threads: yes"), "threads"),
+        "duplicate key": (good + "name: again\n", "name"),
+        "empty limits": (good.replace("{limits: {opset: {exactly: 17}}}", "{limits: {}}"), "limits"),
+        "unknown metric": (good.replace("max_abs_gap", "max_abs_gab"), "max_abs_gab"),
+        "unknown provider": (good.replace("precision: fp32,", "precision: fp32, provider: tpu,"), "tpu"),
+        "no model": (good.replace(str(tiny_model), "./nowhere"), "nowhere"),
+        "no data": (good.replace("groups.jsonl", "nothing.jsonl"), "nothing.jsonl"),
+    }
+    for name, (text, named) in cases.items():
+        ladder.write_text(text, encoding="utf-8")
+        line = one_line(qualify("run", ladder, "--out", tmp_path / "root"))
+        assert named in line, f"{name}: {line}"
+        assert "expected" in line, f"{name}: {line}"
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["groups.jsonl", "tiny.yaml"]
+
+
+def test_a_broken_data_line_is_named(tiny_model: Path, tmp_path: Path) -> None:
+    ladder = write_ladder(tmp_path, tiny_model)
+    with (tmp_path / "groups.jsonl").open("a", encoding="utf-8") as file:
+        file.write("{broken\n")
+    assert "groups.jsonl: line 9: expected one JSON object" in one_line(qualify("run", ladder, "--out", tmp_path / "root"))
+
+
+def test_an_output_folder_that_exists_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    line = one_line(qualify("run", tmp_path / "no-such-ladder.yaml", "--out", tmp_path / "root"))
+    assert line == (
+        f"qualify: {tmp_path}/root: expected a path that does not exist, got an existing one; name another or remove it"
+    )
+
+
+def test_unknown_options_and_commands_end_64() -> None:
+    for arguments in (["run"], ["verify", "x", "--fast"], ["climb"], ["run", "x", "--jsno"]):
+        assert qualify(*arguments).code == 64
+
+
+def test_verify_of_something_that_is_no_root_ends_20_or_30(tmp_path: Path) -> None:
+    assert qualify("verify", tmp_path).code == 20
+    assert qualify("verify", tmp_path / "nowhere").code in {20, 30}
+
+
+def test_rm_removes_a_read_only_root_and_refuses_other_folders(tiny_root: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_root, tmp_path / "root")
+    assert qualify("rm", tmp_path / "root").code == 0
+    assert not (tmp_path / "root").exists()
+    (tmp_path / "mine").mkdir()
+    assert one_line(qualify("rm", tmp_path / "mine")).startswith(f"qualify: {tmp_path}/mine: expected a root")
+    assert (tmp_path / "mine").is_dir()
+
+
+def test_doctor_says_what_can_run_here() -> None:
+    said = qualify("doctor", "--json")
+    assert said.code == 0
+    assert said.json["can_run"]
+    assert qualify("doctor").out.splitlines()[-1] == "run a ladder: yes"
+
+
+def test_the_default_root_is_a_new_folder_under_runs(tiny_model: Path, tmp_path: Path) -> None:
+    ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L0")
+    roots = [qualify("run", ladder, "--json", folder=tmp_path).json["root"] for _ in range(2)]
+    assert len(set(roots)) == 2
+    assert all(root.startswith("runs/tiny-") for root in roots)
+
+
+def test_no_path_of_the_machine_and_no_name_of_the_user_is_sealed(tiny_root: Path, tiny_model: Path) -> None:
+    words = [str(tiny_model), str(tiny_root.parent), sys.prefix, str(Path.home()), os.uname().nodename]
+    found = [
+        (path.relative_to(tiny_root).as_posix(), word)
+        for path in tiny_root.rglob("*")
+        if path.is_file()
+        for word in words
+        if len(word) > 4 and word.encode() in path.read_bytes()
+    ]
+    assert [item for item in found if item[0] not in {"ladder.yaml", "plan.json"}] == []

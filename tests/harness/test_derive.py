@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from harness import derive, derive_rerank
+from harness.errors import RecordError
+from harness.metrics import catalogue
+from harness.raw import BuildRaw, MemoryRaw, PerfRaw, Probe
+from harness.records import TIERS, Measurement, Tier, from_json, to_json
+from tests.support.steps import Bench
+
+Read = Callable[[str], bytes]
+
+
+def reader(bench: Bench, changed: dict[str, bytes] | None = None) -> Read:
+    return lambda path: changed[path] if changed and path in changed else (bench.root / path).read_bytes()
+
+
+@pytest.mark.parametrize("target", ["cpu-fp32", "cpu-fp16", "cpu-int8"])
+@pytest.mark.parametrize("tier", TIERS)
+def test_the_verifier_derives_what_the_worker_wrote(climbed: Bench, tier: Tier, target: str) -> None:
+    ran = climbed.earlier(tier, target)
+    assert to_json(derive.measure(ran.request, reader(climbed))) == ran.file("measurements.json")
+    if tier == "L3":
+        assert to_json(derive_rerank.per_query(ran.request, reader(climbed))) == ran.file("per_query.json")
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_every_metric_of_the_catalogue_is_measured_once_in_its_order_and_unit(climbed: Bench, tier: Tier) -> None:
+    measured = list(climbed.earlier(tier).measured().values())
+    bases = list(dict.fromkeys(item.metric.partition(".")[0] for item in measured))
+    assert bases == [name for name, metric in catalogue.METRICS.items() if metric.tier == tier]
+    assert len({item.metric for item in measured}) == len(measured)
+    for item in measured:
+        found = catalogue.find(item.metric)
+        assert found is not None, item.metric
+        assert item.unit == found.unit
+        assert item.value is None or isinstance(item.value, found.kind)
+
+
+def test_deriving_needs_no_ml_library(climbed: Bench, tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "for name in ('torch', 'onnx', 'onnxruntime', 'transformers', 'tokenizers', 'scipy'): sys.modules[name] = None\n"
+        "from pathlib import Path\n"
+        "from harness import derive\n"
+        "from harness.records import Request, from_json\n"
+        "root = Path(sys.argv[1])\n"
+        "read = lambda path: (root / path).read_bytes()\n"
+        "for step in sorted((root / 'steps').iterdir()):\n"
+        "    request = from_json((step / 'request.json').read_bytes(), Request, 'request.json')\n"
+        "    print(len(derive.measure(request, read).measurements))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script, str(climbed.root)], capture_output=True, text=True, check=False)
+    assert len(ran.stdout.split()) == 12, ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("tier", "name"),
+    [
+        ("L0", "build.json"),
+        ("L1", "samples.json"),
+        ("L1", "memory.json"),
+        ("L2", "logits.json"),
+        ("L2", "artifact.f32"),
+        ("L3", "scores.json"),
+        ("L3", "reference.f32"),
+    ],
+)
+def test_a_missing_raw_file_is_named(climbed: Bench, tier: Tier, name: str) -> None:
+    request = climbed.request(tier)
+    missing = f"{request.step}/{name}"
+
+    def read(path: str) -> bytes:
+        if path == missing:
+            raise FileNotFoundError(path)
+        return (climbed.root / path).read_bytes()
+
+    with pytest.raises(RecordError) as caught:
+        derive.measure(request, read)
+    assert str(caught.value) == (
+        f"{missing}: expected the raw samples of a step, got no such file; the root is not whole"
+    )
+
+
+def test_logits_cut_short_are_refused(climbed: Bench) -> None:
+    request = climbed.request("L2")
+    path = f"{request.step}/artifact.f32"
+    changed = {path: (climbed.root / path).read_bytes()[:-1]}
+    with pytest.raises(RecordError, match=r"artifact\.f32: expected 26 float32 of 4 bytes, got 103 bytes"):
+        derive.measure(request, reader(climbed, changed))
+
+
+def test_fewer_pairs_than_planned_are_refused(climbed: Bench) -> None:
+    request = climbed.request("L2")
+    assert request.inputs.pairs is not None
+    pairs = msgspec.structs.replace(request.inputs.pairs, rows=27)
+    asked = msgspec.structs.replace(request, inputs=msgspec.structs.replace(request.inputs, pairs=pairs))
+    with pytest.raises(RecordError, match=r"logits\.json: expected 27 pairs, as planned, got 26"):
+        derive.measure(asked, reader(climbed))
+
+
+def test_one_nan_among_the_logits_leaves_no_summary_clean(climbed: Bench) -> None:
+    request = climbed.request("L2")
+    path = f"{request.step}/artifact.f32"
+    logits = np.frombuffer((climbed.root / path).read_bytes(), "<f4").copy()
+    logits[3] = np.nan
+    measured = {m.metric: m for m in derive.measure(request, reader(climbed, {path: logits.tobytes()})).measurements}
+    assert measured["non_finite_count"].value == 1
+    for name in ("max_abs_gap", "pearson", "order_kept", "cosine", "distinct_logits"):
+        assert measured[name].value is None
+        assert measured[name].note == "1 logits are not finite"
+
+
+def perf_with(climbed: Bench, steady: tuple[float, ...], memory: MemoryRaw | None = None) -> dict[str, Measurement]:
+    request = climbed.request("L1")
+    path = f"{request.step}/samples.json"
+    raw = msgspec.structs.replace(from_json((climbed.root / path).read_bytes(), PerfRaw, path), steady_ms=steady)
+    changed = {path: to_json(raw)} | ({f"{request.step}/memory.json": to_json(memory)} if memory else {})
+    return {item.metric: item for item in derive.measure(request, reader(climbed, changed)).measurements}
+
+
+def test_p99_needs_enough_samples(climbed: Bench) -> None:
+    few = perf_with(climbed, tuple(map(float, range(1, 459))))["p99_ms"]
+    assert (few.value, few.note) == (None, "needs at least 459 samples, has 458")
+    enough = perf_with(climbed, tuple(map(float, range(1, 460))))["p99_ms"]
+    assert (enough.value, enough.note) == (pytest.approx(454.42), "")
+
+
+def test_drift_is_the_last_third_over_the_first(climbed: Bench) -> None:
+    drift = perf_with(climbed, (1.0,) * 10 + (1.5,) * 10 + (2.0,) * 10)["drift_ratio"]
+    assert (drift.value, drift.interval) == (2.0, (2.0, 2.0))
+
+
+def test_unknown_memory_is_null_and_never_zero(climbed: Bench) -> None:
+    nothing = MemoryRaw(format=1, interval_ms=10.0, at_ms=(), rss_bytes=())
+    measured = perf_with(climbed, (1.0,) * 20, nothing)
+    for name in ("baseline_rss_bytes", "loaded_rss_bytes", "peak_rss_bytes"):
+        assert (measured[name].value, measured[name].note) == (None, "no sample of the process tree tells")
+
+
+def build_with(climbed: Bench, **changes: object) -> dict[str, Measurement]:
+    request = climbed.request("L0")
+    path = f"{request.step}/build.json"
+    raw = msgspec.structs.replace(from_json((climbed.root / path).read_bytes(), BuildRaw, path), **changes)
+    return {item.metric: item for item in derive.measure(request, reader(climbed, {path: to_json(raw)})).measurements}
+
+
+def test_a_session_that_did_not_load_leaves_no_number(climbed: Bench) -> None:
+    measured = build_with(climbed, session=None, load_error="not this file", probes=())
+    assert (measured["session_load_ms"].value, measured["session_load_ms"].note) == (None, "not this file")
+    assert (measured["probe_faults"].value, measured["probe_faults"].note) == (None, "no probe ran: not this file")
+
+
+def test_a_probe_that_failed_is_told(climbed: Bench) -> None:
+    probes = (Probe(batch=1, length=8, fault=""), Probe(batch=7, length=13, fault="logit nan"))
+    found = build_with(climbed, probes=probes)["probe_faults"]
+    assert (found.value, found.samples, found.note) == (1, 2, "batch 7 length 13: logit nan")
+
+
+def test_a_head_that_was_not_found_is_null_with_the_reason(climbed: Bench) -> None:
+    found = build_with(climbed, head=(), head_note="no tensor has its shape")["head_gap_ratio"]
+    assert (found.value, found.note) == (None, "no tensor has its shape")

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import judge
+from harness.records import (
+    TIERS,
+    BuildOptions,
+    Candidate,
+    Inputs,
+    Limit,
+    Measurement,
+    Outcome,
+    Plan,
+    PlannedStep,
+    PlannedTarget,
+    Qualification,
+    Tier,
+    TierOptions,
+    Value,
+    Verdict,
+    measured,
+)
+
+
+def one(limit: Limit, value: Value, interval: tuple[float, float] | None = None) -> Verdict:
+    findings = judge.judge({"m": limit}, [Measurement(metric="m", value=value, unit="ms", interval=interval)])
+    assert len(findings) == 1
+    return findings[0].verdict
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "expected"),
+    [
+        pytest.param(Limit(at_most=5), 5, "PASS", id="at-most-met-exactly"),
+        pytest.param(Limit(at_most=5), 5.0001, "FAIL", id="at-most-broken"),
+        pytest.param(Limit(at_least=5), 5, "PASS", id="at-least-met-exactly"),
+        pytest.param(Limit(at_least=5), 4.999, "FAIL", id="at-least-broken"),
+        pytest.param(Limit(at_least=1, at_most=2), 3, "FAIL", id="range-broken-above"),
+        pytest.param(Limit(at_least=1, at_most=2), 1.5, "PASS", id="range-met"),
+        pytest.param(Limit(exactly=76), 76, "PASS", id="exact-integer"),
+        pytest.param(Limit(exactly=76), 76.0, "PASS", id="exact-across-int-and-float"),
+        pytest.param(Limit(exactly="fp16"), "fp32", "FAIL", id="exact-text-differs"),
+        pytest.param(Limit(exactly=True), True, "PASS", id="exact-bool"),
+        pytest.param(Limit(exactly=True), 1, "BLOCKED", id="a-number-is-not-a-bool"),
+        pytest.param(Limit(exactly=1), True, "BLOCKED", id="a-bool-is-not-a-number"),
+        pytest.param(Limit(at_most=5), "4", "BLOCKED", id="text-against-a-bound"),
+        pytest.param(Limit(at_most=5), True, "BLOCKED", id="bool-against-a-bound"),
+        pytest.param(Limit(at_most=5), None, "BLOCKED", id="null"),
+        pytest.param(Limit(at_most=5), math.nan, "BLOCKED", id="nan"),
+        pytest.param(Limit(at_most=5), -math.inf, "BLOCKED", id="minus-infinity-under-at-most"),
+        pytest.param(Limit(at_least=5), math.inf, "BLOCKED", id="infinity-over-at-least"),
+        pytest.param(Limit(exactly=5), math.nan, "FAIL", id="nan-is-not-five"),
+        pytest.param(Limit(), 5, "BLOCKED", id="limit-without-a-bound"),
+    ],
+)
+def test_a_value_against_a_limit(limit: Limit, value: Value, expected: Verdict) -> None:
+    assert one(limit, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("limit", "interval", "expected"),
+    [
+        pytest.param(Limit(at_most=5), (1, 5), "PASS", id="whole-interval-meets"),
+        pytest.param(Limit(at_most=5), (4, 6), "INCONCLUSIVE", id="interval-straddles"),
+        pytest.param(Limit(at_most=5), (5.1, 6), "FAIL", id="whole-interval-breaks"),
+        pytest.param(Limit(at_least=5), (5, 9), "PASS", id="whole-interval-above"),
+        pytest.param(Limit(at_least=5), (4, 6), "INCONCLUSIVE", id="interval-straddles-below"),
+        pytest.param(Limit(at_least=5), (1, 4.9), "FAIL", id="whole-interval-below"),
+        pytest.param(Limit(at_least=0, at_most=5), (4, 6), "INCONCLUSIVE", id="one-side-straddled"),
+        pytest.param(Limit(at_most=5), (6, 4), "BLOCKED", id="interval-upside-down"),
+        pytest.param(Limit(at_most=5), (-math.inf, 4), "BLOCKED", id="interval-without-an-end"),
+    ],
+)
+def test_an_interval_against_a_limit(limit: Limit, interval: tuple[float, float], expected: Verdict) -> None:
+    assert one(limit, sum(interval) / 2, interval) == expected
+
+
+def test_a_value_outside_its_own_interval_is_blocked() -> None:
+    assert one(Limit(at_most=5), 9, (1, 2)) == "BLOCKED"
+
+
+def test_a_missing_metric_is_blocked_not_pass() -> None:
+    (finding,) = judge.judge({"m": Limit(at_most=5)}, [])
+    assert finding.verdict == "BLOCKED"
+    assert finding.text == "m: expected at most 5, got unknown: not measured"
+
+
+def test_a_metric_measured_twice_is_blocked() -> None:
+    twice = [measured("m", 1, "ms"), measured("m", 1, "ms")]
+    assert judge.judge({"m": Limit(at_most=5)}, twice)[0].verdict == "BLOCKED"
+
+
+def test_a_null_says_why_in_its_sentence() -> None:
+    (finding,) = judge.judge({"p99_ms": Limit(at_most=5)}, [measured("p99_ms", None, "ms", note="needs 459 samples")])
+    assert finding.text == "p99_ms: expected at most 5, got unknown: needs 459 samples"
+
+
+def test_a_sentence_shows_value_interval_unit_and_limit() -> None:
+    (finding,) = judge.judge({"m": Limit(at_least=1, at_most=2)}, [measured("m", 1.5, "ms", interval=(1.25, 1.75))])
+    assert finding.text == "m: expected at most 2 and at least 1, got 1.5 (95% 1.25 to 1.75) ms"
+
+
+def test_a_step_without_findings_is_blocked() -> None:
+    assert judge.step_verdict(()) == "BLOCKED"
+    assert judge.outcome_reason("BLOCKED", ()) == "no limit was judged"
+
+
+def test_a_broken_number_outranks_a_missing_one() -> None:
+    findings = judge.judge({"a": Limit(at_most=1), "b": Limit(at_most=1)}, [measured("a", 2, "")])
+    assert [finding.verdict for finding in findings] == ["FAIL", "BLOCKED"]
+    assert judge.step_verdict(findings) == "FAIL"
+    assert judge.outcome_reason("FAIL", findings) == "a: expected at most 1, got 2"
+
+
+def test_the_reason_counts_the_other_findings_of_the_same_verdict() -> None:
+    findings = judge.judge({"a": Limit(at_most=1), "b": Limit(at_most=1)}, [measured("a", 2, ""), measured("b", 3, "")])
+    assert judge.outcome_reason("FAIL", findings) == "a: expected at most 1, got 2 (and 1 more)"
+    assert judge.outcome_reason("PASS", findings) == ""
+
+
+def test_worst_of_nothing_is_not_run_never_pass() -> None:
+    assert judge.worst([]) == "NOT_RUN"
+    assert judge.worst(["PASS", "NOT_RUN"]) == "NOT_RUN"
+    assert judge.worst(["PASS", "INCONCLUSIVE", "BLOCKED"]) == "BLOCKED"
+
+
+def test_a_measurement_that_is_not_finite_is_stored_as_null_with_a_note() -> None:
+    found = measured("m", math.nan, "ms", interval=(0, math.inf))
+    assert (found.value, found.note, found.interval) == (None, "not finite: nan", None)
+    assert measured("m", 1.0, "ms", interval=(0, math.inf)).interval is None
+
+
+@given(value=st.floats(), bound=st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_passes_at_most_only_when_it_is_finite_and_not_above(value: float, bound: float) -> None:
+    passed = one(Limit(at_most=bound), value) == "PASS"
+    assert passed == (math.isfinite(value) and value <= bound)
+
+
+@given(
+    interval=st.tuples(st.floats(-10, 10), st.floats(-10, 10)),
+    value=st.floats(-10, 10),
+    bound=st.floats(-10, 10),
+)
+def test_an_interval_passes_only_when_every_point_of_it_does(
+    interval: tuple[float, float], value: float, bound: float
+) -> None:
+    verdict = one(Limit(at_most=bound), value, interval)
+    if verdict == "PASS":
+        assert max(*interval, value) <= bound
+    if verdict == "FAIL":
+        assert min(*interval, value) > bound
+
+
+def outcome(target: str, tier: Tier, verdict: Verdict) -> Outcome:
+    return Outcome(
+        format=1,
+        tier=tier,
+        target=target,
+        verdict=verdict,
+        reason=verdict.lower(),
+        plan_digest="",
+        candidate_digest="",
+        artifact_digest=None,
+        started_at=None,
+        ended_at=None,
+        exit=None,
+        redactions=0,
+        findings=(),
+    )
+
+
+def target(name: str, tiers: str = "L0 L1", deferred: str | None = None) -> PlannedTarget:
+    steps = [PlannedStep(tier=tier, limits={}, time_limit_s=1) for tier in TIERS if tier in tiers and not deferred]
+    return PlannedTarget(
+        name=name,
+        precision="fp32",
+        provider="cpu",
+        threads=1,
+        artifact=None,
+        deferred=deferred,
+        steps=tuple(steps),
+    )
+
+
+def plan(*targets: PlannedTarget) -> Plan:
+    candidate = Candidate(
+        model="m",
+        revision=None,
+        digest="d",
+        files=(),
+        architecture="A",
+        model_type="bert",
+        num_labels=1,
+        parameters=1,
+        weight_dtypes={},
+        max_length=1,
+        type_vocab_size=2,
+        pad_token_id=0,
+        padding_side="right",
+    )
+    return Plan(
+        format=1,
+        ladder="l",
+        ladder_digest="d",
+        seed=0,
+        goal="L1",
+        candidate=candidate,
+        options=TierOptions(L0=BuildOptions()),
+        inputs=Inputs(pairs=None, groups=None),
+        targets=targets,
+        defaults=(),
+    )
+
+
+def claim(planned: Plan, *outcomes: Outcome) -> Qualification:
+    return judge.qualification(planned, "p", {(o.target, o.tier): o for o in outcomes}, "s", "e")
+
+
+def test_all_targets_at_the_goal_qualify_with_complete_coverage() -> None:
+    found = claim(plan(target("a")), outcome("a", "L0", "PASS"), outcome("a", "L1", "PASS"))
+    assert (found.verdict, found.coverage.reached, found.coverage.complete) == ("PASS", ("a",), True)
+    assert found.targets[0].tiers == {"L0": "PASS", "L1": "PASS"}
+
+
+def test_a_failed_tier_ends_its_target_and_the_others_go_on() -> None:
+    planned = plan(target("a"), target("b"))
+    found = claim(planned, outcome("a", "L0", "FAIL"), outcome("b", "L0", "PASS"), outcome("b", "L1", "PASS"))
+    assert [(t.verdict, t.reached, t.tiers["L1"]) for t in found.targets] == [
+        ("FAIL", None, "NOT_RUN"),
+        ("PASS", "L1", "PASS"),
+    ]
+    assert (found.verdict, found.coverage.missed, found.coverage.complete) == ("FAIL", ("a",), False)
+
+
+def test_an_outcome_after_a_tier_that_did_not_pass_does_not_count() -> None:
+    found = claim(plan(target("a")), outcome("a", "L0", "BLOCKED"), outcome("a", "L1", "PASS"))
+    assert found.targets[0].tiers == {"L0": "BLOCKED", "L1": "NOT_RUN"}
+    assert (found.targets[0].reached, found.targets[0].reason) == (None, "L0: blocked")
+
+
+def test_a_target_that_stopped_without_an_outcome_is_not_run() -> None:
+    found = claim(plan(target("a")), outcome("a", "L0", "PASS"))
+    assert (found.verdict, found.targets[0].reason) == ("NOT_RUN", "L1: not run")
+
+
+def test_a_deferred_target_narrows_the_coverage_and_not_the_verdict() -> None:
+    planned = plan(target("a"), target("gpu", deferred="no GPU here"))
+    found = claim(planned, outcome("a", "L0", "PASS"), outcome("a", "L1", "PASS"))
+    assert (found.verdict, found.coverage.deferred, found.coverage.complete) == ("PASS", ("gpu",), False)
+    assert found.targets[1].reason == "no GPU here"
+
+
+def test_a_ladder_whose_targets_are_all_deferred_is_not_qualified() -> None:
+    found = claim(plan(target("gpu", deferred="no GPU here")))
+    assert (found.verdict, found.coverage.complete) == ("NOT_RUN", False)
+
+
+def test_a_plan_without_targets_is_never_complete() -> None:
+    assert (claim(plan()).verdict, claim(plan()).coverage.complete) == ("NOT_RUN", False)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "unknown"),
+        (True, "true"),
+        (False, "false"),
+        ("fp16", "'fp16'"),
+        (76710324, "76,710,324"),
+        (1e-7, "1e-07"),
+    ],
+)
+def test_values_are_shown_as_a_person_reads_them(value: Value, shown: str) -> None:
+    assert judge.show_value(value) == shown

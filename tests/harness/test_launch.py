@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+import psutil
+import pytest
+
+from harness import launch, process
+from harness.data import read_groups
+from harness.errors import Unavailable
+from harness.records import Exit, HubData, PerfOptions
+from tests.support.hub import COMMIT, Hub, Repository
+from tests.support.steps import OPTIONS, Bench, Ran
+
+ENDLESS = msgspec.structs.replace(
+    OPTIONS, L1=PerfOptions(candidates=8, batch_size=4, max_length=48, warm_up=2, calls=10_000_000)
+)
+
+
+@pytest.fixture
+def after_build(climbed: Bench, tmp_path: Path) -> Bench:
+    """A folder with the artifacts of the climb and no step but L0."""
+    there = climbed.copy(tmp_path / "root")
+    for folder in (there.root / "steps").glob("L[123]-*"):
+        folder.rename(tmp_path / folder.name)
+    return there
+
+
+def run_endless(there: Bench, on_progress: launch.Progress, time_limit_s: float = 60.0) -> Ran:
+    request = there.request("L1", options=ENDLESS, time_limit_s=time_limit_s)
+    ended, redactions = launch.run_step(request, launch.Places(there.root, there.model), on_progress)
+    return Ran(there.root, request, ended, redactions)
+
+
+def test_a_child_killed_in_the_middle_of_l1_is_blocked_and_its_logs_and_memory_are_kept(after_build: Bench) -> None:
+    def kill(_done: int, _total: int, _what: str) -> None:
+        for child in psutil.Process().children():
+            if "harness.worker" in child.cmdline():
+                child.kill()
+
+    ran = run_endless(after_build, kill)
+    assert (ran.exit.code, ran.exit.signal, ran.exit.timed_out) == (None, "SIGKILL", False)
+    assert ran.reason == f"L1 perf on cpu-fp32 was killed by SIGKILL after {ran.exit.seconds:.1f} s; see stderr.log"
+    names = {path.name for path in (ran.root / ran.request.step).iterdir()}
+    assert names == {"request.json", "artifact.json", "memory.json", "stdout.log", "stderr.log"}
+    assert ran.raw("memory.json")["rss_bytes"]
+    assert launch.artifact_digest_of(ran.root, ran.request) is not None
+
+
+def test_a_step_beyond_its_time_limit_is_ended_and_blocked(after_build: Bench) -> None:
+    ran = run_endless(after_build, lambda *_: None, time_limit_s=0.5)
+    assert (ran.exit.timed_out, ran.exit.signal) == (True, "SIGKILL")
+    assert ran.reason == f"L1 perf on cpu-fp32 was ended at its time limit after {ran.exit.seconds:.1f} s"
+
+
+def test_an_interrupt_ends_the_child_keeps_its_logs_and_goes_on_up(after_build: Bench) -> None:
+    def interrupt(_done: int, _total: int, _what: str) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_endless(after_build, interrupt)
+    assert not [child for child in psutil.Process().children() if "harness.worker" in child.cmdline()]
+    assert (after_build.root / "steps/L1-perf.cpu-fp32/stderr.log").is_file()
+
+
+def test_a_step_never_runs_twice_in_one_root(climbed: Bench) -> None:
+    with pytest.raises(FileExistsError):
+        climbed.run(climbed.request("L0"))
+
+
+def test_logs_and_records_name_no_place_of_this_machine(climbed: Bench) -> None:
+    for path in (climbed.root / "steps").rglob("*"):
+        if path.suffix in {".json", ".log"}:
+            text = path.read_text()
+            for place in (climbed.root, climbed.model, Path(sys.prefix), Path.home()):
+                assert f"{place}/" not in text, path
+
+
+def test_progress_counts_up_to_the_whole(after_build: Bench) -> None:
+    told: list[tuple[int, int, str]] = []
+    request = after_build.request("L1")
+    launch.run_step(
+        request,
+        launch.Places(after_build.root, after_build.model),
+        lambda done, total, what: told.append((done, total, what)),
+    )
+    assert told[-1] == (23, 23, "calls")  # one first call, two of warm-up, twenty
+    assert told == sorted(told)
+
+
+def test_a_stage_is_given_no_secret_and_no_network() -> None:
+    outer = {"PATH": "/bin", "HF_TOKEN": "hf_x", "AWS_SECRET_ACCESS_KEY": "y", "HF_HUB_OFFLINE": "0"}
+    given = launch.stage_environment(outer, threads=3, scratch=Path("/scratch"))
+    assert "HF_TOKEN" not in given
+    assert "AWS_SECRET_ACCESS_KEY" not in given
+    wanted = {
+        "PATH": "/bin",
+        "OMP_NUM_THREADS": "3",
+        "HF_HUB_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "PYTHONHASHSEED": "0",
+        "TMPDIR": "/scratch",
+    }
+    assert wanted.items() <= given.items()
+
+
+def test_a_sealed_log_has_no_secret_and_says_how_many_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_PASSWORD", "correct horse")
+    raw = tmp_path / "raw"
+    raw.write_bytes(b"hf_" + b"a1" * 10 + b" correct horse \xff " + str(tmp_path).encode())
+    assert launch.seal_log(raw, tmp_path, "x/stdout.log", {str(tmp_path): "ROOT"}) == 2
+    assert (tmp_path / "x/stdout.log").read_text() == "[REDACTED] [REDACTED] \\xff ROOT"
+
+
+def test_a_long_log_keeps_its_head_and_its_tail_and_says_what_was_left_out(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    raw.write_bytes(b"head" + b"." * 3 * launch.LOG_BYTES + b"tail")
+    launch.seal_log(raw, tmp_path, "stdout.log", {})
+    text = (tmp_path / "stdout.log").read_text()
+    assert text.startswith("head.")
+    assert text.endswith(".tail")
+    assert f"\n[qualify: {2 * launch.LOG_BYTES + 8} bytes left out here]\n" in text
+
+
+def test_a_child_that_ends_without_measurements_is_blocked(climbed: Bench) -> None:
+    request = climbed.request("L1", "cpu-other")
+    ended = Exit(code=3, signal=None, timed_out=False, seconds=1.0)
+    assert launch.why_blocked(climbed.root, request, ended) == (
+        "L1 perf on cpu-other ended with exit code 3 and no measurements; see stderr.log"
+    )
+    assert launch.artifact_digest_of(climbed.root, request) is None
+
+
+def test_nothing_that_a_child_started_outlives_it(tmp_path: Path) -> None:
+    """One grandchild stays in the group; one leaves it for a session of its own and is found by its mark."""
+    script = (
+        "import subprocess, sys;"
+        "sleep = [sys.executable, '-c', 'import time; time.sleep(600)'];"
+        "pids = [subprocess.Popen(sleep, start_new_session=own).pid for own in (False, True)];"
+        "print(*pids)"
+    )
+    ended = process.run(
+        [sys.executable, "-c", script],
+        environment=os.environ,
+        folder=tmp_path,
+        time_limit_s=60,
+        started=lambda _pid: None,
+        on_line=lambda _line: b"",
+    )
+    assert ended.code == 0
+    pids = [int(pid) for pid in (tmp_path / "stdout").read_text().split()]
+    assert len(pids) == 2
+    assert not [pid for pid in pids if psutil.pid_exists(pid)]
+
+
+ROWS: list[dict[str, object]] = [
+    {"query": "one", "positive": ["a", "b"], "negative": ["c", "d", "e"]},
+    {"query": "two", "positive": ["f"], "negative": ["g"]},
+    {"query": "three", "positive": ["h"], "negative": ["i"]},
+]
+HUB = HubData(dataset="some/ranking", revision=COMMIT)
+
+
+@pytest.fixture
+def hub_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def rows_repository(rows: list[dict[str, object]]) -> dict[str, Repository]:
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return {"some/ranking": Repository(commits={COMMIT: {"test.jsonl": lines}}, kind="dataset")}
+
+
+def test_the_first_rows_of_a_pinned_hub_dataset_become_groups(hub_home: pytest.MonkeyPatch) -> None:
+    with Hub(rows_repository(ROWS)) as hub:
+        hub_home.setenv("HF_ENDPOINT", hub.endpoint)
+        groups = read_groups(launch.load_dataset(HUB, 2, 2), "hub")
+    assert [(group.query, [(doc.text, doc.gain) for doc in group.candidates]) for group in groups] == [
+        ("one", [("a", 1.0), ("b", 1.0), ("c", 0.0), ("d", 0.0)]),
+        ("two", [("f", 1.0), ("g", 0.0)]),
+    ]
+
+
+def test_a_column_that_is_not_there_is_named_with_those_that_are(hub_home: pytest.MonkeyPatch) -> None:
+    asked = msgspec.structs.replace(HUB, positive="relevant")
+    with Hub(rows_repository(ROWS[2:])) as hub:
+        hub_home.setenv("HF_ENDPOINT", hub.endpoint)
+        with pytest.raises(Unavailable) as caught:
+            launch.load_dataset(asked, 1, None)
+    assert str(caught.value) == (
+        f"dataset some/ranking@{COMMIT} split test: row 1: expected a column 'relevant', got query, positive, negative;"
+        " name it in the ladder"
+    )
+
+
+def test_a_dataset_that_is_not_there_is_unavailable_by_name_and_revision(hub_home: pytest.MonkeyPatch) -> None:
+    with Hub({}) as hub:
+        hub_home.setenv("HF_ENDPOINT", hub.endpoint)
+        with pytest.raises(Unavailable, match=f"^dataset some/ranking@{COMMIT} split test: expected its rows, got "):
+            launch.load_dataset(HUB, 1, None)

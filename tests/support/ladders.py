@@ -1,0 +1,67 @@
+"""A small ladder on disk for a tiny candidate, and the command line run on it as a user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.models import TEXTS
+
+REPO = Path(__file__).parent.parent.parent
+TARGETS = """
+  - {precision: fp32, threads: 1}
+  - {precision: fp16, threads: 1, limits: {L2: {max_abs_gap: {at_most: 0.05}}}}
+  - {precision: int8, threads: 1, limits: {L2: {max_abs_gap: {at_most: 2}}}}
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def write_ladder(folder: Path, model: Path | str, targets: str = TARGETS, goal: str = "L3", **changes: str) -> Path:
+    """A ladder named ``tiny.yaml`` and its groups in ``folder``. ``changes`` replace text: ``old=new`` by keyword pairs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    groups = [
+        {
+            "query": query,
+            "positive": [query],
+            "negative": [text for other, text in enumerate(TEXTS) if other != number],
+        }
+        for number, query in enumerate(TEXTS)
+    ]
+    (folder / "groups.jsonl").write_text("".join(json.dumps(group) + "\n" for group in groups), encoding="utf-8")
+    tiers = {
+        "L0": "{limits: {opset: {exactly: 17}}}",
+        "L1": "{candidates: 8, batch_size: 4, warm_up: 2, calls: 72, limits: {p50_ms: {at_most: 1e4}}}",
+        "L2": "{limits: {max_abs_gap: {at_most: 1e-4}}}",
+        "L3": "{data: groups.jsonl, limits: {ndcg_at_10_drop: {at_most: 0.9}}}",
+    }
+    text = f"format: 1\nname: tiny\ncandidate: {{model: {model}}}\ngoal: {goal}\ntiers:\n"
+    text += "".join(f"  {tier}: {changes.get(tier, table)}\n" for tier, table in tiers.items() if tier <= goal)
+    path = folder / "tiny.yaml"
+    path.write_text(f"{text}targets:{targets}", encoding="utf-8")
+    return path
+
+
+def qualify(*arguments: str | Path, folder: Path | None = None, **environment: str) -> Said:
+    """Run ``qualify`` in a process of its own. Variables set to an empty string are taken out of its environment."""
+    kept = {name: value for name, value in {**os.environ, **environment}.items() if value}
+    command = [sys.executable, "-m", "harness.cli", *map(str, arguments)]
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, [kept.get("PYTHONPATH"), str(REPO)]))
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=kept, check=False, timeout=600)
+    return Said(done.returncode, done.stdout, done.stderr)
