@@ -9,9 +9,8 @@ E-CASE      no two names differ only in case, and no file is also a folder
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 
 from blake3 import blake3
 
@@ -89,8 +88,12 @@ class Manifest:
 
 def render(manifest: Manifest) -> bytes:
     """The one spelling of a manifest: what `b3sum` prints for the same files, sorted by path bytes."""
-    lines = [f"{entry.digest}  {entry.path}\n" for entry in sorted(manifest.entries, key=attrgetter("path"))]
-    return "".join(lines).encode("utf-8", "surrogatepass")
+    return render_digests({entry.path: entry.digest for entry in manifest.entries})
+
+
+def render_digests(digests: Mapping[str, str]) -> bytes:
+    """As `render`, from 64 hex by path."""
+    return "".join([f"{digests[path]}  {path}\n" for path in sorted(digests)]).encode("utf-8", "surrogatepass")
 
 
 def digest_of(data: bytes) -> str:
@@ -106,29 +109,34 @@ def root_digest(manifest_bytes: bytes) -> str:
 def tree_digest(entries: Iterable[Entry]) -> str:
     """The digest of a folder of files (an artifact, a candidate): BLAKE3 of its lines as `render` writes them.
 
-    Paths are relative to that folder. Raises FormatError for a path or digest that would not stay on its own line.
+    Paths are relative to that folder. Raises FormatError for a path that comes twice, and for a path or digest that would
+    not stay on its own line.
     """
-    manifest = Manifest(tuple(entries))
-    for entry in manifest.entries:
-        if not _LINE.fullmatch(f"{entry.digest}  {entry.path}\n"):
-            raise FormatError([fault("E-PATH", entry.path, "a path of one line, and 64 hex", repr(entry.digest))])
-    return digest_of(render(manifest))
+    digests: dict[str, str] = {}
+    for entry in entries:
+        if entry.path in digests or not _LINE.fullmatch(f"{entry.digest}  {entry.path}\n"):
+            raise FormatError([fault("E-PATH", entry.path, "a path of one line, once, and 64 hex", repr(entry.digest))])
+        digests[entry.path] = entry.digest
+    return digest_of(render_digests(digests))
 
 
 def parse(data: bytes) -> Manifest:
     """Read the bytes of `MANIFEST.b3`; raises FormatError with every fault of spelling and of names."""
+    return Manifest(tuple(Entry(path, digest) for path, digest in parse_digests(data).items()))
+
+
+def parse_digests(data: bytes) -> dict[str, str]:
+    """As `parse`, to 64 hex by path, sorted by path."""
     if len(data) > MANIFEST_LIMIT_BYTES:  # E-SIZE
         expected = f"at most {MANIFEST_LIMIT_BYTES} bytes"
         raise FormatError([fault("E-SIZE", MANIFEST_NAME, expected, f"{len(data)}")])
-    lines = _LINE.findall(data.decode("utf-8", "surrogateescape"))
-    manifest = Manifest(tuple(Entry(path, digest) for digest, path in lines))
-    digests = {entry.path: entry.digest for entry in manifest.entries}
+    digests = {path: digest for digest, path in _LINE.findall(data.decode("utf-8", "surrogateescape"))}
     faults = check_paths(digests)
-    if render(manifest) != data or len(digests) != len(lines) or not lines:  # E-MANIFEST: every byte is accounted for
+    if render_digests(digests) != data or not digests:  # E-MANIFEST: every byte is accounted for
         faults += _misspelled(data)
     if faults:
         raise FormatError(faults)
-    return manifest
+    return digests
 
 
 def _misspelled(data: bytes) -> list[Fault]:

@@ -29,7 +29,9 @@ FILES_LIMIT = 1_000_000  # more than a manifest of 64 MiB can name
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # NONBLOCK: never wait for a pipe's writer
 
-_state = attrgetter("st_size", "st_ctime_ns")  # of an open file: the system sets the second at every write, nobody else can
+_state = attrgetter(
+    "st_size", "st_ctime_ns"
+)  # of an open file: the system sets the second at every write, nobody else can
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 
@@ -96,15 +98,7 @@ def hash_files(
     """
     digests: dict[str, str] = {}
     faults: list[Fault] = []
-    done, total = 0, sum(files.values())
-
-    def count(block: bytes) -> None:
-        nonlocal done
-        done += len(block)
-        cast("Progress", progress)(done, total)
-
-    seen = count if progress is not None else None
-
+    seen = _counter(progress, sum(files.values())) if progress is not None else None
     for folder, names in _by_folder(files).items():
         try:
             with opened_folder(root, folder) as at:
@@ -116,6 +110,17 @@ def hash_files(
         except OSError as error:
             faults += [fault_of(error, folder + name) for name in names]
     return digests, faults
+
+
+def _counter(progress: Progress, total: int) -> Callable[[bytes], None]:
+    done = 0
+
+    def count(block: bytes) -> None:
+        nonlocal done
+        done += len(block)
+        progress(done, total)
+
+    return count
 
 
 def read_file(root: int, path: str, limit_bytes: int) -> tuple[bytes, str]:
@@ -172,7 +177,9 @@ def _by_folder(files: Iterable[str]) -> dict[str, list[str]]:
     return folders
 
 
-def _hash(folder: int, name: str, path: str, seen: Callable[[bytes], None] | None, limit_bytes: int | None = None) -> str:
+def _hash(
+    folder: int, name: str, path: str, seen: Callable[[bytes], None] | None, limit_bytes: int | None = None
+) -> str:
     """Read one file once, in blocks, hash it, and show every block to `seen`."""
     file = os.open(name, _FILE, dir_fd=folder)
     try:

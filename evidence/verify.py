@@ -11,7 +11,6 @@ verified. There is no option that checks less. Rules and their order: FORMAT.md.
     and the rules of `tree` and `meaning`
 """
 
-import argparse
 import os
 import sys
 from dataclasses import dataclass, field
@@ -28,11 +27,13 @@ from evidence.manifest import (
     Fault,
     FormatError,
     fault,
-    parse,
+    parse_digests,
     parse_seal,
     root_digest,
 )
 from evidence.report import Bar, Check, Report, as_json, as_text, checks_until, escape
+
+__all__ = ["NotVerifiedError", "Report", "VerifiedRoot", "main", "open_root", "verify"]
 
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # the caller named the root: only its path may lead through links
 
@@ -123,7 +124,7 @@ def _sealed(root: int, expect: str | None) -> tuple[str | None, dict[str, str] |
     try:
         data = _read(root, MANIFEST_NAME, None, MANIFEST_LIMIT_BYTES, missing="E-MANIFEST")
         digest = root_digest(data)
-        digests = {entry.path: entry.digest for entry in parse(data).entries}
+        digests = parse_digests(data)
     except FormatError as error:  # E-MANIFEST and the rules of names
         faults += error.faults
     if digest and sealed and digest != sealed:  # E-SEAL
@@ -163,22 +164,31 @@ def _read_record(root: int, digests: dict[str, str], path: str) -> bytes:
     return _read(root, path, digests[path], meaning.JSON_LIMIT_BYTES)
 
 
+USAGE = "usage: python -m evidence.verify ROOT [--expect blake3:<64 hex>] [--json]"
+
+
 def main() -> int:
     """`python -m evidence.verify ROOT [--expect DIGEST] [--json]`: 0 intact, 20 not, 30 undetermined, 64 asked wrongly."""
-    parser = argparse.ArgumentParser(prog="evidence.verify", description="Verify a sealed root.", allow_abbrev=False)
-    parser.add_argument("root", type=Path)
-    parser.add_argument("--expect", metavar="DIGEST", help="blake3:<64 hex>, kept elsewhere, that the root must have")
-    parser.add_argument("--json", action="store_true", help="the report as JSON")
-    try:
-        asked = parser.parse_args()
-        if asked.expect is not None and not DIGEST.fullmatch(asked.expect):
-            parser.error(f"--expect: expected blake3:<64 lower-case hex>, got {escape(asked.expect)}")
-    except SystemExit as stop:
-        return 64 if stop.code else 0
-    bar = Bar()
-    report = verify(asked.root, asked.expect, bar if sys.stderr.isatty() else None)
+    roots, expect, wants_json = [], None, False
+    words = iter(sys.argv[1:])  # argparse would double the time that this module takes to start
+    for word in words:
+        if word in {"-h", "--help"}:
+            sys.stdout.write(f"{USAGE}\n")
+            return 0
+        if word == "--json":
+            wants_json = True
+        elif word == "--expect":
+            expect = next(words, "")
+        else:
+            roots.append(word)
+    if len(roots) != 1 or roots[0].startswith("-") or not (expect is None or DIGEST.fullmatch(expect)):
+        got = escape(" ".join(sys.argv[1:])) or "nothing"
+        sys.stderr.write(f"evidence.verify: expected a root and known options, got {got}; {USAGE}\n")
+        return 64
+    folder, bar = Path(roots[0]), Bar()
+    report = verify(folder, expect, bar if sys.stderr.isatty() else None)
     bar.clear()
-    sys.stdout.write(as_json(report) if asked.json else as_text(asked.root, report))
+    sys.stdout.write(as_json(report) if wants_json else as_text(folder, report))
     return report.exit_code
 
 

@@ -7,23 +7,19 @@ intact, 30 undetermined, 64 asked wrongly, 70 our own fault, 130 interrupted. He
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import os
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.errors import AskedWrongly, QualifyError
 
-if TYPE_CHECKING:
-    from evidence.verify import Report
-    from harness.recheck import Rejudged
-
-EXIT_NOT_INTACT, EXIT_UNDETERMINED, EXIT_USAGE, EXIT_OURS, EXIT_INTERRUPTED = 20, 30, 64, 70, 130
+EXIT_UNDETERMINED, EXIT_USAGE, EXIT_OURS, EXIT_INTERRUPTED = 30, 64, 70, 130
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout.")
 
@@ -109,48 +105,16 @@ def verify(root: Path, expect: str | None, as_json: bool) -> int:
     Exit 0: intact, the claim holds, and it is PASS. 10: intact, but the candidate failed. 20: not intact, or the claim is
     not what the samples give. 30: undetermined.
     """
-    report, judged = _verify(root, expect)
-    code = _verify_code(report, judged)
+    from harness.answer import check, verify_answer
+
+    checked = check(root, expect)
     if as_json:
-        _print_json(_verify_answer(root, report, judged, code))
+        _print_json(verify_answer(checked))
     else:
         from harness.report.terminal import verify_text
 
-        click.echo(verify_text(_verify_answer(root, report, judged, code)), nl=False)
-    return code
-
-
-def _verify(root: Path, expect: str | None) -> tuple[Report, Rejudged | None]:
-    from evidence.verify import open_root
-    from harness.recheck import rejudge
-
-    opened = open_root(root, expect)
-    if not opened.report.ok:
-        return opened.report, None
-    return opened.report, rejudge(opened.read, opened.paths)
-
-
-def _verify_code(report: Report, judged: Rejudged | None) -> int:
-    from harness.run import exit_code
-
-    if not report.ok or judged is None:
-        return report.exit_code or EXIT_NOT_INTACT
-    return EXIT_NOT_INTACT if judged.faults else exit_code(judged.verdict)
-
-
-def _verify_answer(root: Path, report: Report, judged: Rejudged | None, code: int) -> dict[str, Any]:
-    faults = [*report.faults, *(judged.faults if judged else ())]
-    return {
-        "root": str(root),
-        "digest": report.digest,
-        "intact": report.ok and not faults,
-        "verdict": judged.verdict if judged is not None and not faults else None,
-        "authenticity": report.authenticity,
-        "checks": [{"check": check.name, "ran": check.ran, "note": check.note} for check in report.checks]
-        + [{"check": "judged again from the raw samples", "ran": judged is not None, "note": ""}],
-        "faults": [{"rule": fault.rule, "path": fault.path, "message": fault.message} for fault in faults],
-        "exit_code": code,
-    }
+        click.echo(verify_text(verify_answer(checked)), nl=False)
+    return checked.exit_code
 
 
 @cli.command()
@@ -158,38 +122,45 @@ def _verify_answer(root: Path, report: Report, judged: Rejudged | None, code: in
 @as_json
 def show(root: Path, as_json: bool) -> int:
     """Show what ROOT says, worst first. It is verified first; nothing is shown of a root that is not intact."""
-    report, judged = _verify(root, None)
-    if judged is None or judged.records is None or judged.faults:
-        faults = [*report.faults, *(judged.faults if judged else ())]
-        first = faults[0].message if faults else "it could not be verified"
-        click.echo(
-            f"qualify: {root}: expected an intact root, got: {_safe(first)}; run qualify verify for all faults",
-            err=True,
-        )
-        return _verify_code(report, judged)
-    if as_json:
-        import msgspec
+    from harness.answer import check, show_answer
 
-        found = judged.records
-        _print_json(
-            {
-                "root": str(root),
-                "digest": report.digest,
-                "claim": msgspec.to_builtins(found.claim),
-                "environment": msgspec.to_builtins(found.environment),
-                "steps": {
-                    f"{tier}.{target}": {
-                        "outcome": msgspec.to_builtins(step.outcome),
-                        "measurements": msgspec.to_builtins(step.measurements and step.measurements.measurements),
-                    }
-                    for (target, tier), step in found.steps.items()
-                },
-            }
-        )
+    checked = check(root)
+    if as_json:
+        _print_json(show_answer(checked))
     else:
         from harness.report.terminal import print_root
 
-        print_root(found=judged.records, digest=str(report.digest), path=str(root))
+        print_root(found=checked.records, digest=str(checked.opened.report.digest), path=str(root))
+    return 0
+
+
+@cli.command()
+@click.argument("root", type=click.Path(path_type=Path))
+@click.option("--html", "html", type=click.Path(path_type=Path), metavar="FILE", help="Write one self-contained page.")
+@click.option("--markdown", "markdown", is_flag=True, help="Print the form that a pull request or job summary takes.")
+def report(root: Path, html: Path | None, markdown: bool) -> int:
+    """Report ROOT as HTML or Markdown. It is verified first; nothing is reported of a root that is not intact."""
+    if (html is None) == (not markdown):
+        raise AskedWrongly("report: expected --html FILE or --markdown, got both or neither; choose one")
+    from harness.answer import check
+
+    checked = check(root)
+    records, digest = checked.records, str(checked.opened.report.digest)
+    if html is None:
+        from harness.report.markdown import render as markdown_text
+
+        click.echo(markdown_text(records, digest), nl=False)
+        return 0
+    from harness.report.html import render as html_text
+
+    page = html_text(records, checked.opened.read, checked.opened.paths, digest)
+    try:
+        html.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise AskedWrongly(
+            f"{html}: expected a file that can be written, got {error.strerror}; name another"
+        ) from error
+    click.echo(html)
     return 0
 
 
@@ -251,6 +222,9 @@ def _safe(text: str) -> str:
 
 def main() -> None:
     """The console entry point: run the command and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a console that has no sign for PASS shows its escape
     sys.exit(guarded(lambda: cli.main(standalone_mode=False)))
 
 

@@ -43,9 +43,11 @@ class Blocked(QualifyError):
 
 
 class NotIntact(QualifyError):
-    """A root did not verify, so nothing may be read from it."""
+    """A root did not verify, so nothing may be read from it. ``exit_code`` is what ``verify`` would end with."""
 
-    exit_code = 20
+    def __init__(self, message: str, exit_code: int = 20) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class NotSealed(QualifyError):

@@ -26,7 +26,7 @@ from harness.sampler import descendants
 
 MARK = "QUALIFY_STEP"
 _POLL_S = 0.05
-_PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 1, 36, 37
 
 
 def run(
@@ -135,6 +135,12 @@ def _end_stray(pid: int, session: int, mark: str) -> bool:
             os.waitpid(pid, 0)
             return True
     return False
+
+
+def die_with_parent() -> None:
+    """In a child: be killed when the parent is (Linux), so that nothing writes into a staging folder that nobody watches."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 @contextmanager

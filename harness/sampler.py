@@ -1,6 +1,6 @@
 """Resident memory of a process tree, sampled from outside every 10 ms by a thread of the parent.
 
-On Linux a sample is one ``pread`` of ``/proc/PID/statm`` a process; the tree is walked every tenth sample. Elsewhere psutil is asked.
+On Linux a sample is one ``pread`` of ``/proc/PID/statm`` a process; the tree is walked every twentieth sample. Elsewhere psutil is asked.
 Shared pages count once per process that maps them, as in any sum of RSS.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.raw import MemoryRaw
 
 INTERVAL_S = 0.010
-_WALK_EVERY = 10
+_WALK_EVERY = 20
 
 
 class Sampler:
@@ -26,26 +26,25 @@ class Sampler:
         self._pid = pid
         self._at_ms: list[float] = []
         self._rss: list[int] = []
-        self._stopping = threading.Event()
+        self._stopping = False
         self._thread = threading.Thread(target=self._run, name="rss-sampler", daemon=True)
         self._thread.start()
 
     def stop(self) -> MemoryRaw:
         """End the thread and return the samples; none when the process was gone before the first."""
-        self._stopping.set()
+        self._stopping = True
         self._thread.join()
         return MemoryRaw(format=1, interval_ms=INTERVAL_S * 1000, at_ms=tuple(self._at_ms), rss_bytes=tuple(self._rss))
 
     def _run(self) -> None:
         read = _ProcTree(self._pid).rss if sys.platform == "linux" else _PsutilTree(self._pid).rss
-        while True:
+        while not self._stopping:
             rss = read()
             if rss is None:
                 return
             self._at_ms.append(round(time.monotonic() * 1000, 3))
             self._rss.append(rss)
-            if self._stopping.wait(INTERVAL_S):
-                return
+            time.sleep(INTERVAL_S)
 
 
 class _ProcTree:

@@ -15,7 +15,7 @@ import traceback
 from importlib import metadata
 from pathlib import Path
 
-from harness import derive, derive_rerank
+from harness import derive, derive_rerank, process
 from harness.errors import QualifyError, Unavailable
 from harness.launch import machine_paths
 from harness.raw import BlockedRaw
@@ -32,6 +32,7 @@ LIBRARIES = ("torch", "transformers", "tokenizers", "onnx", "onnxruntime")
 def main(arguments: list[str]) -> int:
     """Run one child; the exit code."""
     kind, *places, descriptor = arguments
+    process.die_with_parent()
     channel = Channel(int(descriptor))
     if kind == "dataset":
         return _dataset(Path(places[0]), channel)

@@ -88,7 +88,9 @@ METRICS: dict[str, Metric] = {
     "discordant_pairs": Metric(
         "L2", "pairs", int, "pairs of pairs in reversed order whose reference gap exceeds the noise"
     ),
-    "order_kept": Metric("L2", "boolean", bool, "whether no pair of pairs beyond the noise is tied or in reversed order"),
+    "order_kept": Metric(
+        "L2", "boolean", bool, "whether no pair of pairs beyond the noise is tied or in reversed order"
+    ),
     "cosine": Metric("L2", "cosine", float, "cosine of the logit vectors; for continuity, never alone"),
     "distinct_logits": Metric(
         "L2", "logits", int, "distinct values among the artifact's logits; 1 is a constant output"

@@ -154,7 +154,8 @@ def _build(records: RootRecords, source: Source, name: str, _mark: str) -> Itera
         )
     made = source.build(name)
     if isinstance(made, BuildRaw):
-        yield details("How it was made", facts(_made(made)))
+        warnings = [("warning", escape.shorten(warning, 300)) for warning in made.warnings]
+        yield details("How it was made", facts(_made(made), *warnings))
 
 
 def _made(made: BuildRaw) -> Iterator[tuple[str, str]]:
@@ -173,8 +174,6 @@ def _made(made: BuildRaw) -> Iterator[tuple[str, str]]:
         yield "providers", ", ".join(made.session.providers)
         for option, value in sorted(made.session.options.items()):
             yield option, wording.number(value)
-    for warning in made.warnings:
-        yield "warning", escape.shorten(warning, 300)
 
 
 def _perf(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
@@ -225,7 +224,7 @@ def _queries(queries: Sequence[QueryRow], scored: Sequence[QueryRow], texts: dic
             join([code(row.query_id), el("span", escape.shorten(texts.get(row.query_id, ""), 160), class_="why")]),
             f"{row.positives} of {row.candidates}",
             *(wording.number(value) for value in _sides(row)),
-            f"{-_drop(row):+.4f}" if _paired(row) else "no value",
+            _change(row),
         )
         for row in ordered[:MOST_QUERIES]
     ]
@@ -254,6 +253,12 @@ def _paired(row: QueryRow) -> bool:
 def _drop(row: QueryRow) -> float:
     """PyTorch's nDCG@10 less the artifact's; 0 without both."""
     return row.reference.ndcg_at_10 - row.artifact.ndcg_at_10 if row.artifact and row.reference else 0.0
+
+
+def _change(row: QueryRow) -> str:
+    if not _paired(row):
+        return "no value"
+    return f"{-_drop(row):+.4f}" if _drop(row) else "0"
 
 
 def _plots(drawn: Sequence[Html | None], *sources: object) -> Iterator[Html]:

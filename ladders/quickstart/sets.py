@@ -188,6 +188,4 @@ def _word_group(synsets, key, texts, dice, search):  # type: ignore[no-untyped-d
     dice.shuffle(lexical)
     if len(lexical) < 5 or f"wordnet:{key}" not in texts:
         return None
-    return Group(
-        f"wordnet-word:{key}", query, gains, tuple(dice.sample(near, min(4, len(near)))), tuple(lexical[:12])
-    )
+    return Group(f"wordnet-word:{key}", query, gains, tuple(dice.sample(near, min(4, len(near)))), tuple(lexical[:12]))

@@ -18,13 +18,14 @@ from transformers import AutoModel, BertConfig, BertForSequenceClassification, B
 
 VOCABULARY = 8000
 WIDTH = 128
-LAYERS = 4
+LAYERS = 3
 HEADS = 4
 FEED_FORWARD = 512
 POSITIONS = 256
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-TYPE_STRENGTH = 2.0
-MATCH_STRENGTH = 1.1
+SIDE, MATCH, RARITY = 0, 1, 4
+SUMMARY = (2, 3)
+MEANING = WIDTH - 5
 
 
 def prune_tokenizer(source: Path, texts: Iterable[str], folder: Path) -> list[int]:
@@ -114,39 +115,67 @@ def padded(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
     return ids, mask
 
 
-def new_student(piece_vectors: np.ndarray, seed: int) -> BertForSequenceClassification:
-    """A student whose word vectors and first attention layer start as the module's docstring says."""
+def new_student(piece_vectors: np.ndarray, piece_rarity: np.ndarray, seed: int) -> BertForSequenceClassification:
+    """A student that starts as a soft word-match scorer (see the module's docstring); `piece_rarity` is one number a piece."""
     torch.manual_seed(seed)
     config = BertConfig(
         vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
         intermediate_size=FEED_FORWARD, max_position_embeddings=POSITIONS, num_labels=1, initializer_range=0.05,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, pad_token_id=0,
     )  # fmt: skip
+    config._attn_implementation = "eager"
     model = BertForSequenceClassification(config)
     centred = piece_vectors - piece_vectors.mean(0)
     _, scale, axes = np.linalg.svd(centred, full_matrices=False)
-    narrow = centred @ axes[: WIDTH - 1].T / np.sqrt(scale[: WIDTH - 1])
-    narrow /= np.sqrt((narrow**2).mean(1, keepdims=True))
+    meaning = centred @ axes[:MEANING].T / np.sqrt(scale[:MEANING])
+    meaning /= np.sqrt((meaning**2).mean(1, keepdims=True))
+    tables = model.bert.embeddings
     with torch.no_grad():
-        tables = model.bert.embeddings
-        tables.word_embeddings.weight[:, 0] = 0.0
-        tables.word_embeddings.weight[:, 1:] = torch.from_numpy(narrow)
+        tables.word_embeddings.weight.zero_()
+        tables.word_embeddings.weight[:, WIDTH - MEANING :] = torch.from_numpy(meaning)
+        tables.word_embeddings.weight[:, RARITY] = torch.from_numpy(piece_rarity).float()
         tables.token_type_embeddings.weight.zero_()
-        tables.token_type_embeddings.weight[:, 0] = torch.tensor([TYPE_STRENGTH, -TYPE_STRENGTH])
-        _start_as_match(model.bert.encoder.layer[0].attention.self)
+        tables.token_type_embeddings.weight[:, SIDE] = torch.tensor([2.0, -2.0])
+        for layer in model.bert.encoder.layer:
+            layer.attention.output.dense.weight.mul_(0.3)
+            layer.output.dense.weight.mul_(0.3)
+        _start_matching(model.bert.encoder.layer[0].attention)
+        _start_summing(model.bert.encoder.layer[1].attention)
+        model.bert.pooler.dense.weight[0].zero_()
+        model.bert.pooler.dense.weight[0, SUMMARY[0]] = -0.2
+        model.bert.pooler.dense.weight[0, SUMMARY[1]] = 0.1
+        model.classifier.weight[0, 0] = 2.0
     return model
 
 
-def _start_as_match(attention: torch.nn.Module) -> None:
-    """Queries and keys become one rotation, cut into heads; in each head's first place the text's side is opposed."""
+def _start_matching(attention: torch.nn.Module) -> None:
+    """A token looks for its like on the other side, and for itself; `MATCH` gets the side it found: its own means no match."""
     size = WIDTH // HEADS
-    rotation = torch.linalg.qr(torch.randn(WIDTH - 1, WIDTH - 1))[0]
-    weight = torch.zeros(WIDTH, WIDTH)
+    rotation = torch.linalg.qr(torch.randn(MEANING, MEANING))[0]
+    query, key, value = attention.self.query.weight, attention.self.key.weight, attention.self.value.weight
+    attention.output.dense.weight[[MATCH, *SUMMARY]] = 0.0
     for head in range(HEADS):
-        rows = slice(head * size + 1, (head + 1) * size)
-        weight[rows, 1:] = MATCH_STRENGTH * rotation[head * (size - 1) : (head + 1) * (size - 1)]
-    attention.key.weight.copy_(weight)
-    attention.query.weight.copy_(weight)
-    for head in range(HEADS):
-        attention.key.weight[head * size, 0] = MATCH_STRENGTH
-        attention.query.weight[head * size, 0] = -MATCH_STRENGTH
+        first, rows = head * size, slice(head * size + 1, head * size + size - 1)
+        part = rotation[head * (size - 2) : (head + 1) * (size - 2)]
+        for weight in (query, key):
+            weight[first : first + size] = 0.0
+            weight[rows, WIDTH - MEANING :] = 1.4 * part
+        query[first, SIDE], key[first, SIDE] = -1.5, 1.5
+        value[first] = 0.0
+        value[first, SIDE] = 1.0
+        attention.output.dense.weight[MATCH, first] = 2.0 / HEADS
+
+
+def _start_summing(attention: torch.nn.Module) -> None:
+    """Two heads put into `SUMMARY` the mean of `MATCH` over the tokens of either side, rare pieces counting more."""
+    size = WIDTH // HEADS
+    attention.output.dense.weight[[*SUMMARY]] = 0.0
+    for head, side in ((0, 1.0), (1, -1.0)):
+        first = head * size
+        for linear in (attention.self.query, attention.self.key, attention.self.value):
+            linear.weight[first : first + size] = 0.0
+        attention.self.query.bias[first] = 7.0
+        attention.self.key.weight[first, SIDE] = side
+        attention.self.key.weight[first, RARITY] = 0.6
+        attention.self.value.weight[first, MATCH] = 1.0
+        attention.output.dense.weight[SUMMARY[head], first] = 2.0

@@ -132,6 +132,11 @@ def test_tree_digest_refuses_what_could_be_read_as_other_lines(entry: Entry) -> 
         manifest.tree_digest([entry])
 
 
+def test_tree_digest_refuses_a_path_that_comes_twice() -> None:
+    with pytest.raises(FormatError, match="a: expected a path of one line, once, and 64 hex, got '1111"):
+        manifest.tree_digest([Entry("a", TWO), Entry("a", ONE)])
+
+
 def test_tree_digest_takes_names_that_no_root_would() -> None:
     assert manifest.tree_digest([Entry("caf\u00e9 .py", ONE)]) == manifest.root_digest(
         f"{ONE}  caf\u00e9 .py\n".encode()

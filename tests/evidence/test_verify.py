@@ -346,6 +346,9 @@ def test_command_gives_the_same_as_json(sealed: MakeRoot) -> None:
         (("--wrong", "x"), 64),
         (("x", "y"), 64),
         (("x", "--expect", "latest"), 64),
+        (("x", "--expect"), 64),
+        (("x", "--expect", OTHER + "0"), 64),
+        (("-x",), 64),
         (("--help",), 0),
         (("none",), 20),
     ],
@@ -491,4 +494,15 @@ def test_command_in_process_refuses_a_digest_that_is_none(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["verify", "x", "--expect", "a\x1b::b"])
     assert verify.main() == 64
-    assert capsys.readouterr().err.endswith("error: --expect: expected blake3:<64 lower-case hex>, got a\\x1b:\\x3ab\n")
+    assert capsys.readouterr().err == (
+        "evidence.verify: expected a root and known options, got x --expect a\\x1b:\\x3ab; "
+        "usage: python -m evidence.verify ROOT [--expect blake3:<64 hex>] [--json]\n"
+    )
+
+
+def test_command_in_process_says_how_to_ask(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["verify", "--help"])
+    assert verify.main() == 0
+    assert capsys.readouterr().out == "usage: python -m evidence.verify ROOT [--expect blake3:<64 hex>] [--json]\n"

@@ -248,3 +248,21 @@ def test_probes_use_the_longest_sequence_of_any_tier() -> None:
     assert probe_shapes(BuildOptions(), (None, None), prebuilt=True, longest=8) == ((1, 2, 3, 7), (1, 8))
     assert probe_shapes(BuildOptions(), (4, None), prebuilt=True, longest=8) == ((4,), (1, 8))
     assert probe_shapes(BuildOptions(), (4, 8), prebuilt=False, longest=8) == ((1, 2, 3, 7), (1, 8))
+
+
+def test_a_prebuilt_graph_with_external_data_is_copied_whole(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path
+) -> None:
+    import onnx
+
+    graph = tmp_path / "given" / "reranker.onnx"
+    graph.parent.mkdir()
+    model = onnx.load(str(graph_of(climbed)))
+    onnx.save(model, str(graph), save_as_external_data=True, location="weights.bin", size_threshold=0)
+    ran = empty_bench.check(graph)
+    assert failed(ran) == {}
+    copied = graph_of(empty_bench).parent
+    assert sorted(path.name for path in copied.iterdir()) == ["model.onnx", "weights.bin"]
+    assert ran.value("payload_bytes") == sum(path.stat().st_size for path in copied.iterdir())
+    assert ran.value("half_range_constants") == 1
+    assert ran.value("realised_precision") == "fp32"

@@ -278,7 +278,9 @@ def test_a_broken_data_line_is_named(tiny_model: Path, tmp_path: Path) -> None:
     ladder = write_ladder(tmp_path, tiny_model)
     with (tmp_path / "groups.jsonl").open("a", encoding="utf-8") as file:
         file.write("{broken\n")
-    assert "groups.jsonl: line 9: expected one JSON object" in one_line(qualify("run", ladder, "--out", tmp_path / "root"))
+    assert "groups.jsonl: line 9: expected one JSON object" in one_line(
+        qualify("run", ladder, "--out", tmp_path / "root")
+    )
 
 
 def test_an_output_folder_that_exists_is_refused_before_anything_is_read(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from harness import derive, derive_rerank
 from harness.errors import RecordError
 from harness.metrics import catalogue
 from harness.raw import BuildRaw, MemoryRaw, PerfRaw, Probe
-from harness.records import TIERS, Measurement, Tier, from_json, to_json
-from tests.support.steps import Bench
+from harness.records import TIERS, Limit, Measurement, Tier, from_json, to_json
+from tests.support.steps import OPTIONS, Bench
 
 Read = Callable[[str], bytes]
 
@@ -120,7 +120,9 @@ def test_one_nan_among_the_logits_leaves_no_summary_clean(climbed: Bench) -> Non
 
 
 def perf_with(climbed: Bench, steady: tuple[float, ...], memory: MemoryRaw | None = None) -> dict[str, Measurement]:
-    request = climbed.request("L1")
+    assert OPTIONS.L1 is not None
+    perf = msgspec.structs.replace(OPTIONS.L1, calls=len(steady))
+    request = climbed.request("L1", options=msgspec.structs.replace(OPTIONS, L1=perf))
     path = f"{request.step}/samples.json"
     raw = msgspec.structs.replace(from_json((climbed.root / path).read_bytes(), PerfRaw, path), steady_ms=steady)
     changed = {path: to_json(raw)} | ({f"{request.step}/memory.json": to_json(memory)} if memory else {})
@@ -131,7 +133,8 @@ def test_p99_needs_enough_samples(climbed: Bench) -> None:
     few = perf_with(climbed, tuple(map(float, range(1, 459))))["p99_ms"]
     assert (few.value, few.note) == (None, "needs at least 459 samples, has 458")
     enough = perf_with(climbed, tuple(map(float, range(1, 460))))["p99_ms"]
-    assert (enough.value, enough.note) == (pytest.approx(454.42), "")
+    assert enough.value == pytest.approx(454.42)
+    assert enough.note == ""
 
 
 def test_drift_is_the_last_third_over_the_first(climbed: Bench) -> None:
@@ -144,6 +147,21 @@ def test_unknown_memory_is_null_and_never_zero(climbed: Bench) -> None:
     measured = perf_with(climbed, (1.0,) * 20, nothing)
     for name in ("baseline_rss_bytes", "loaded_rss_bytes", "peak_rss_bytes"):
         assert (measured[name].value, measured[name].note) == (None, "no sample of the process tree tells")
+
+
+def test_a_slow_call_that_was_left_out_is_noticed(climbed: Bench) -> None:
+    request = climbed.request("L1")
+    path = f"{request.step}/samples.json"
+    raw = from_json((climbed.root / path).read_bytes(), PerfRaw, path)
+    fewer = msgspec.structs.replace(raw, steady_ms=raw.steady_ms[1:])
+    with pytest.raises(RecordError, match=r"samples\.json: expected .* \(2, 20, 8\), .*, got \(2, 19, 8\)"):
+        derive.measure(request, reader(climbed, {path: to_json(fewer)}))
+
+
+def test_samples_that_contradict_each_other_are_refused_and_nothing_crashes(climbed: Bench) -> None:
+    falling = MemoryRaw(format=1, interval_ms=10.0, at_ms=(2.0, 1.0), rss_bytes=(1, 1))
+    with pytest.raises(RecordError, match=r"^steps/L1-perf\.cpu-fp32: expected raw samples that agree with each other"):
+        perf_with(climbed, (1.0,) * 20, falling)
 
 
 def build_with(climbed: Bench, **changes: object) -> dict[str, Measurement]:
@@ -168,3 +186,13 @@ def test_a_probe_that_failed_is_told(climbed: Bench) -> None:
 def test_a_head_that_was_not_found_is_null_with_the_reason(climbed: Bench) -> None:
     found = build_with(climbed, head=(), head_note="no tensor has its shape")["head_gap_ratio"]
     assert (found.value, found.note) == (None, "no tensor has its shape")
+
+
+def test_a_dtype_that_a_limit_names_and_the_graph_does_not_hold_is_counted_as_zero(climbed: Bench) -> None:
+    request = climbed.earlier("L0").request
+    limits = {f"initializer_count.{dtype}": Limit(exactly=0) for dtype in ("FLOAT16", "FLOAT")}
+    step = msgspec.structs.replace(request.target.steps[0], limits=limits)
+    asked = msgspec.structs.replace(request, target=msgspec.structs.replace(request.target, steps=(step,)))
+    found = {item.metric: item.value for item in derive.measure(asked, reader(climbed)).measurements}
+    assert found["initializer_count.FLOAT16"] == 0
+    assert found["initializer_count.FLOAT"] not in {0, None}

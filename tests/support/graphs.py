@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Change = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 HEADS: dict[str, Change] = {
-    "perturbed": lambda weight: weight + np.float32(0.3) * np.sign(weight),
+    "perturbed": lambda weight: weight + np.sign(weight).astype(np.float32),
     "inverted": lambda weight: -weight,
     "constant": lambda weight: weight * np.float32(0),
     "nan": lambda weight: weight * np.float32("nan"),

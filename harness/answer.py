@@ -1,0 +1,92 @@
+"""What the reviewer's commands answer, as plain values: verify and judge again first, then say what was found.
+
+Nothing is read from a root that did not verify. ``cli.py`` prints these answers; no command has another way to a root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from evidence.manifest import Fault
+from evidence.verify import VerifiedRoot, open_root
+from harness.errors import NotIntact
+from harness.recheck import Rejudged, rejudge
+from harness.root import RootRecords
+from harness.run import exit_code
+
+EXIT_NOT_INTACT = 20
+
+
+class Checked(NamedTuple):
+    """A root that was rehashed and, where it is intact, judged again (``judged`` is None where it is not)."""
+
+    path: Path
+    opened: VerifiedRoot
+    judged: Rejudged | None
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Every fault of the bundle and of the claim."""
+        return (*self.opened.report.faults, *(self.judged.faults if self.judged else ()))
+
+    @property
+    def exit_code(self) -> int:
+        """20 or 30 when the bundle or the claim does not hold, else by the verdict judged again (decision 0001)."""
+        if not self.opened.report.ok or self.judged is None:
+            return self.opened.report.exit_code or EXIT_NOT_INTACT
+        return EXIT_NOT_INTACT if self.judged.faults else exit_code(self.judged.verdict)
+
+    @property
+    def records(self) -> RootRecords:
+        """The records of an intact root. Raises ``NotIntact`` with the first fault for any other."""
+        if self.judged is None or self.judged.records is None or self.judged.faults:
+            first = self.faults[0].message if self.faults else "it could not be verified"
+            raise NotIntact(
+                f"{self.path}: expected an intact root, got: {first}; run qualify verify for all faults", self.exit_code
+            )
+        return self.judged.records
+
+
+def check(root: Path, expect: str | None = None, progress: Callable[[int, int], None] | None = None) -> Checked:
+    """Rehash a root and judge it again. Never raises for what the root holds; ``progress`` counts bytes hashed."""
+    opened = open_root(root, expect, progress)
+    return Checked(root, opened, rejudge(opened.read, opened.paths) if opened.report.ok else None)
+
+
+def verify_answer(checked: Checked) -> dict[str, Any]:
+    """The answer of ``qualify verify``. ``verdict`` is null unless the bundle is intact and the claim holds."""
+    report, judged, faults = checked.opened.report, checked.judged, checked.faults
+    checks = [{"check": check.name, "ran": check.ran, "note": check.note} for check in report.checks]
+    note = "" if judged is not None else "the bundle did not verify"
+    return {
+        "root": str(checked.path),
+        "digest": report.digest,
+        "intact": report.ok and not faults,
+        "verdict": judged.verdict if judged is not None and not faults else None,
+        "authenticity": report.authenticity,
+        "checks": [*checks, {"check": "judged again from the raw samples", "ran": judged is not None, "note": note}],
+        "faults": [{"rule": fault.rule, "path": fault.path, "message": fault.message} for fault in faults],
+        "exit_code": checked.exit_code,
+    }
+
+
+def show_answer(checked: Checked) -> dict[str, Any]:
+    """The answer of ``qualify show --json``: claim, environment, and every step's outcome and measurements."""
+    found = checked.records
+    return {
+        "root": str(checked.path),
+        "digest": checked.opened.report.digest,
+        "claim": msgspec.to_builtins(found.claim),
+        "environment": msgspec.to_builtins(found.environment),
+        "steps": {
+            f"{tier}.{target}": {
+                "outcome": msgspec.to_builtins(step.outcome),
+                "measurements": msgspec.to_builtins(step.measurements and step.measurements.measurements),
+            }
+            for (target, tier), step in found.steps.items()
+        },
+    }
