@@ -21,7 +21,7 @@ def main() -> None:
     """Tokenise, sort, pad, load, call, print."""
     folder, graph, data = map(Path, sys.argv[1:4])
     candidates, batch, max_length, threads, warm_up, calls = map(int, sys.argv[4:10])
-    rows = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in data.read_bytes().split(b"\n") if line]
     rows = [rows[i % len(rows)] for i in range(candidates)]
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()

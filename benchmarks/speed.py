@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 
 from evidence.verify import open_root
-from harness import data, tokens
+from harness import data
 from harness.records import GROUPS, PAIRS, Measurements, Plan
 from harness.root import RootRecords, load
-from harness.runtimes import RUNTIMES
+from harness.runtimes import RUNTIMES, tokens
 from harness.runtimes.batching import Layout, batches, score
 
 REPO = Path(__file__).parent.parent
@@ -58,7 +58,7 @@ targets: [{{precision: fp32, threads: 2}}]
 def l1_against_a_bare_loop(folder: Path, rounds: int) -> float:
     """Median over rounds of (L1's p50) / (the bare loop's median), each a fresh process, turns taken."""
     ladder = perf_only(folder)
-    ratios = []
+    ratios: list[float] = []
     for number in range(rounds):
         root = folder / f"l1-{number}"
         found, _ = qualify(root, ladder)
@@ -71,9 +71,9 @@ def l1_against_a_bare_loop(folder: Path, rounds: int) -> float:
         command = [sys.executable, str(REPO / "benchmarks" / "bare_loop.py"), str(QUICKSTART / "model")]
         command += [str(root / "artifacts" / TARGET / "model.onnx"), str(root / PAIRS), *map(str, numbers)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
-        ratios.append(ours / statistics.median(json.loads(done.stdout)))
+        ratios.append(ours / float(statistics.median(json.loads(done.stdout))))
     print("  rounds:", " ".join(f"{ratio:.3f}" for ratio in ratios))
-    return statistics.median(ratios)
+    return float(statistics.median(ratios))
 
 
 def l3_against_a_cross_encoder(root: Path, plan: Plan, rounds: int) -> float:
@@ -85,7 +85,7 @@ def l3_against_a_cross_encoder(root: Path, plan: Plan, rounds: int) -> float:
         raise SystemExit("the quickstart has no L3")
     groups = data.read_groups((root / GROUPS).read_bytes(), GROUPS)
     pairs = [(group.query, doc.text) for group in groups for doc in group.candidates]
-    session = RUNTIMES["cpu"](root / "artifacts" / TARGET / "model.onnx", 2)
+    session = RUNTIMES["cpu"].load(root / "artifacts" / TARGET / "model.onnx", 2)
     peer = CrossEncoder(str(QUICKSTART / "model"), device="cpu", max_length=options.max_length)
     ratios = []
     for _ in range(rounds + 1):

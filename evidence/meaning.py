@@ -1,10 +1,8 @@
 """What the records of a root say about each other: nothing left out, run out of order or swapped. Rules: FORMAT.md.
 
-Every record is parsed from bytes whose hash was just compared. What the numbers mean is judged elsewhere, by a reader of the
-raw samples; here it is only shown that plan, inputs, artifacts, steps and claim belong together.
+What the numbers mean is judged elsewhere, by a reader of the raw samples; here it is only shown that plan, inputs, artifacts,
+steps and claim belong together. Steps that a root carries from an earlier one are looked at likewise (see `preserved`).
 
-    E-RECORD     each record is there and has the fields used here
-    E-JSON       each record has its one spelling: sorted keys, two spaces, ASCII, no NaN; in bounds (E-SIZE)
     E-PLAN       every step and the claim name the digest of `plan.json`; E-LADDER: the plan names that of `ladder.yaml`
     E-CANDIDATE  one candidate everywhere, and its digest is that of the files it lists
     E-INPUT      each input has the digest the plan pins, and there is no other
@@ -14,68 +12,24 @@ raw samples; here it is only shown that plan, inputs, artifacts, steps and claim
     E-CLAIM      the claim gives each tier the verdict of its step
 """
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, NoReturn
 
-from evidence.manifest import Entry, Fault, FormatError, digest_of, fault, tree_digest
+from evidence import preserved
+from evidence.manifest import Entry, Fault, FormatError, fault, tree_digest
+from evidence.records import CLAIM, LADDER, OUTCOME, PLAN, REQUEST, TIERS, Read, Root, load, step_folder
 
-Read = Callable[[str], bytes]  # path -> bytes whose hash was just compared; raises FormatError
-
-JSON_LIMIT_BYTES = 16 * 1024 * 1024
-JSON_DEPTH_LIMIT = 32
 INTERRUPTED = "interrupted by the user"
-LADDER, PLAN, LINEAGE, CLAIM = "ladder.yaml", "plan.json", "lineage.json", "qualification.json"
-OUTCOME, REQUEST = "outcome.json", "request.json"
-RECORDS = (LADDER, PLAN, "environment.json", LINEAGE, CLAIM)
-FOLDERS = ("inputs", "steps", "artifacts", "preserved")
-TIERS = {"L0": "build", "L1": "perf", "L2": "parity", "L3": "rerank"}
+VERDICTS = ("PASS", "FAIL", "BLOCKED", "INCONCLUSIVE")  # of a step that ran
+_INPUTS_OF = {
+    "L0": ("calibration", "pairs"),
+    "L1": ("pairs",),
+    "L2": ("pairs",),
+    "L3": ("groups",),
+}  # what a tier may read
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z")
-
-# The fields that rules use, by file name: keys joined by /, where * stands for each item of a list or each table in a table.
-_FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
-    PLAN: {
-        **dict.fromkeys(
-            ("ladder_digest", "candidate/digest", "candidate/files/*/path", "candidate/files/*/blake3"), (str,)
-        ),
-        **dict.fromkeys(("inputs/*/path", "inputs/*/digest", "targets/*/name", "targets/*/steps/*/tier"), (str,)),
-        **dict.fromkeys(("candidate/files", "targets", "targets/*/steps"), (list,)),
-        "inputs": (dict,),
-    },
-    OUTCOME: {
-        **dict.fromkeys(("tier", "target", "verdict", "reason", "plan_digest", "candidate_digest"), (str,)),
-        **dict.fromkeys(("started_at", "ended_at"), (str,)),
-        "artifact_digest": (str, type(None)),
-    },
-    REQUEST: {"plan_digest": (str,)},
-    CLAIM: {
-        **dict.fromkeys(("plan_digest", "candidate_digest", "started_at", "ended_at", "targets/*/name"), (str,)),
-        "targets": (list,),
-        "targets/*/tiers": (dict,),
-    },
-    LINEAGE: {"preserved": (list,)},
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Root:
-    """The records of a root, with the fields of `_FIELDS`; `steps` holds each `outcome.json` by its folder."""
-
-    digests: Mapping[str, str]  # 64 hex by path, of every sealed file
-    ladder_digest: str
-    values: Mapping[str, Any]  # every record by path
-    steps: Mapping[str, Any]
-    targets: Mapping[str, tuple[str, ...]]  # the planned tiers by target, in the order of the plan
-
-    def in_order(self) -> Iterator[tuple[str, Any]]:
-        """The path and outcome of each step that is there, in the order of the plan."""
-        for target, tiers in self.targets.items():
-            for folder in (_folder(target, tier) for tier in tiers):
-                if folder in self.steps:
-                    yield f"{folder}/{OUTCOME}", self.steps[folder]
 
 
 def check(digests: Mapping[str, str], read: Read) -> tuple[list[Fault], str, str]:
@@ -86,106 +40,25 @@ def check(digests: Mapping[str, str], read: Read) -> tuple[list[Fault], str, str
     if PLAN not in digests:
         return [], "hashes", f"there is no {PLAN}, so nothing says what was to be done"
     try:
-        root = _load(digests, read)
+        root = load(digests, read)
     except FormatError as error:
         return list(error.faults), "records", "a record cannot be read"
-    rules = (_plan, _candidate, _inputs, _steps, _artifacts, _times, _claim)
-    faults = [found for rule in rules for found in rule(root)]
-    if root.values[LINEAGE]["preserved"] or any(path.startswith("preserved/") for path in digests):
-        return faults, "claim", "this version does not check preserved evidence"
-    return faults, "preserved evidence", ""
-
-
-# --- reading ---------------------------------------------------------------------------------------------------------
-
-
-def parse_json(path: str, data: bytes) -> Any:
-    """A record as plain values. Raises FormatError unless the bytes are its one spelling (E-JSON)."""
-
-    def refuse(name: str) -> NoReturn:
-        message = f"{name}, which JSON does not have"
-        raise ValueError(message)
-
-    try:
-        value = json.loads(data.decode("ascii"), parse_constant=refuse)
-        if _depth(value) > JSON_DEPTH_LIMIT:
-            raise RecursionError
-        spelled = json.dumps(value, sort_keys=True, indent=2, allow_nan=False) + "\n"
-    except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
-        got = "deeper nesting" if isinstance(error, RecursionError) else str(error)
-        raise FormatError([fault("E-JSON", path, f"JSON of depth at most {JSON_DEPTH_LIMIT}", got)]) from error
-    if spelled.encode() != data:  # E-JSON: also what refuses a key given twice
-        raise FormatError([fault("E-JSON", path, "its one spelling (keys sorted and once, two spaces)", "another")])
-    return value
-
-
-def _depth(value: object) -> int:
-    deepest, left = 0, [(value, 1)]
-    while left:
-        item, depth = left.pop()
-        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
-        deepest = max(deepest, depth)
-        left += [(child, depth + 1) for child in inner if isinstance(child, dict | list)]
-    return deepest
-
-
-def _load(digests: Mapping[str, str], read: Read) -> _Root:
-    """Read every record; raises FormatError with all faults of reading."""
-    faults = [fault("E-RECORD", path, "this record", "none") for path in RECORDS if path not in digests]
-    values: dict[str, Any] = {}
-    for path in digests:
-        top, _, rest = path.partition("/")
-        name = path.rpartition("/")[2]
-        if path not in RECORDS and not (rest and top in FOLDERS):  # E-RECORD
-            expected = f"one of {', '.join(RECORDS)}, or a file in {', '.join(FOLDERS)}"
-            faults.append(fault("E-RECORD", path, expected, "this"))
-        elif path in RECORDS or (top == "steps" and name in {OUTCOME, REQUEST}):
-            try:
-                data = read(path)
-                values[path] = data if path == LADDER else parse_json(path, data)
-                faults += [] if path == LADDER else _wrong_fields(path, values[path], _FIELDS.get(name, {}))
-            except FormatError as error:
-                faults += error.faults
+    origins, faults = preserved.load_origins(root, read)
     if faults:
-        raise FormatError(faults)
-    return _Root(
-        digests=digests,
-        ladder_digest=digest_of(values[LADDER]),
-        values=values,
-        steps={path.rpartition("/")[0]: value for path, value in values.items() if path.endswith("/" + OUTCOME)},
-        targets={target["name"]: tuple(step["tier"] for step in target["steps"]) for target in values[PLAN]["targets"]},
-    )
-
-
-def _wrong_fields(path: str, record: object, fields: Mapping[str, tuple[type, ...]]) -> Iterator[Fault]:
-    for pointer, kinds in fields.items():
-        for value in _find(record, pointer.split("/")):
-            if type(value) not in kinds:  # E-RECORD: exactly that kind, so no bool for a number
-                expected = f"`{pointer}` as {' or '.join(kind.__name__ for kind in kinds)}"
-                yield fault("E-RECORD", path, expected, "nothing" if value is ... else repr(value)[:80])
-
-
-def _find(value: object, keys: list[str]) -> Iterator[object]:
-    """Every value at a pointer; `...` for one that is not there."""
-    if not keys:
-        yield value
-    elif keys[0] != "*":
-        yield from _find(value.get(keys[0], ...) if isinstance(value, dict) else ..., keys[1:])
-    elif isinstance(value, dict | list):
-        for item in (
-            value if isinstance(value, list) else (inner for inner in value.values() if isinstance(inner, dict))
-        ):
-            yield from _find(item, keys[1:])
+        return faults, "origins", "what is carried of an earlier root cannot be relied on"
+    root = replace(root, origins=origins)
+    rules = (_plan, _candidate, _inputs, _steps, _places, _artifacts, _times, _claim, preserved.lineage)
+    faults = [found for rule in rules for found in rule(root)]
+    for place, origin in origins.items():
+        within = (_plan, _candidate, _places, _times, _claim_of_steps)
+        faults += [preserved.inside(place, found) for rule in within for found in rule(origin)]
+    return faults, "lineage", ""
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _folder(target: str, tier: str) -> str:
-    return f"steps/{tier}-{TIERS.get(tier, '')}.{target}"
-
-
-def _plan(root: _Root) -> Iterator[Fault]:
+def _plan(root: Root) -> Iterator[Fault]:
     digest = "blake3:" + root.digests[PLAN]
     for path, value in root.values.items():
         if path.endswith((OUTCOME, REQUEST, CLAIM)) and value["plan_digest"] != digest:  # E-PLAN
@@ -195,7 +68,7 @@ def _plan(root: _Root) -> Iterator[Fault]:
         yield fault("E-LADDER", PLAN, f"ladder_digest {root.ladder_digest}, that of {LADDER}", stated)
 
 
-def _candidate(root: _Root) -> Iterator[Fault]:
+def _candidate(root: Root) -> Iterator[Fault]:
     candidate = root.values[PLAN]["candidate"]
     try:
         listed = tree_digest(Entry(file["path"], file["blake3"]) for file in candidate["files"])
@@ -203,12 +76,13 @@ def _candidate(root: _Root) -> Iterator[Fault]:
         yield from error.faults
         return
     stated = {path: step["candidate_digest"] for path, step in root.in_order()}
+    stated |= {place + PLAN: origin.values[PLAN]["candidate"]["digest"] for place, origin in root.origins.items()}
     for path, digest in {PLAN: candidate["digest"], **stated, CLAIM: root.values[CLAIM]["candidate_digest"]}.items():
         if digest != listed:  # E-CANDIDATE
             yield fault("E-CANDIDATE", path, f"candidate digest {listed}, that of the files listed in {PLAN}", digest)
 
 
-def _inputs(root: _Root) -> Iterator[Fault]:
+def _inputs(root: Root) -> Iterator[Fault]:
     sealed = {path: "blake3:" + digest for path, digest in root.digests.items() if path.startswith("inputs/")}
     facts = [fact for fact in root.values[PLAN]["inputs"].values() if isinstance(fact, dict)]
     pins = {fact["path"]: fact["digest"] for fact in facts}
@@ -216,11 +90,29 @@ def _inputs(root: _Root) -> Iterator[Fault]:
         pinned, there = pins.get(path, "no such input"), sealed.get(path, "no such file")
         if pinned != there:  # E-INPUT
             yield fault("E-INPUT", path, f"what {PLAN} pins ({pinned})", there)
+    for place, origin in root.origins.items():
+        for name in sorted({name for step in origin.steps.values() for name in _INPUTS_OF.get(step["tier"], ())}):
+            here, there = (_pin(side, name) for side in (root, origin))
+            if here != there:  # E-INPUT: a step is carried with the data that it scored
+                yield fault("E-INPUT", place + PLAN, f"inputs/{name} as {PLAN} pins it ({here})", there)
 
 
-def _steps(root: _Root) -> Iterator[Fault]:
+def _pin(root: Root, name: str) -> str:
+    fact = root.values[PLAN]["inputs"].get(name)
+    return f"{fact['path']} {fact['digest']}" if isinstance(fact, dict) else "none"
+
+
+def _verdict(root: Root, target: str, tier: str) -> str | None:
+    """The verdict of a step, None where there is none. What a carried step is worth here, this root's claim says."""
+    folder = step_folder(target, tier)
+    if folder in root.steps:
+        return str(root.steps[folder]["verdict"])
+    return str(root.claims.get(target, {}).get(tier)) if folder in root.preserved else None
+
+
+def _steps(root: Root) -> Iterator[Fault]:
     """E-STEP. A climb that the user interrupted has no step after that one, on any target."""
-    interrupted, planned = False, set()
+    interrupted = False
     if len(root.targets) != len(root.values[PLAN]["targets"]):  # E-STEP
         yield fault("E-STEP", PLAN, "each target once", "one twice")
     for target, tiers in root.targets.items():
@@ -228,45 +120,62 @@ def _steps(root: _Root) -> Iterator[Fault]:
         if tiers != tuple(TIERS)[: len(tiers)]:  # E-STEP
             yield fault("E-STEP", PLAN, f"{', '.join(TIERS)} of {target} without a gap", ", ".join(tiers))
         for tier in tiers:
-            folder = _folder(target, tier)
-            planned.add(folder)
-            step = root.steps.get(folder)
-            if step is None:
+            folder, verdict = step_folder(target, tier), _verdict(root, target, tier)
+            if verdict is None:
                 if going:  # E-STEP
-                    yield fault(
-                        "E-STEP", folder, f"this planned step, since all before it passed, with {OUTCOME}", "none"
-                    )
+                    expected = f"this planned step, since all before it passed, with {OUTCOME}"
+                    yield fault("E-STEP", folder, expected, "none")
                 continue
             if not going:  # E-STEP
                 yield fault("E-STEP", folder, "no step after one that did not pass", "one")
-            if (step["target"], step["tier"]) != (target, tier):  # E-STEP
-                yield fault("E-STEP", folder, f"{tier} on {target}", f"{step['tier']} on {step['target']}")
-            going = going and step["verdict"] == "PASS"
-            interrupted = interrupted or (step["verdict"] == "BLOCKED" and step["reason"] == INTERRUPTED)
+            going = going and verdict == "PASS"
+            reason = root.steps[folder]["reason"] if folder in root.steps else ""
+            interrupted = interrupted or (verdict == "BLOCKED" and reason == INTERRUPTED)
+
+
+def _places(root: Root) -> Iterator[Fault]:
+    """E-STEP: in `steps/` is nothing but outcomes in the folder of their own tier and target, with what goes with them."""
+    planned = {step_folder(target, tier): (target, tier) for target, tiers in root.targets.items() for tier in tiers}
     there = {"/".join(path.split("/")[:2]) for path in root.digests if path.startswith("steps/")}
-    for folder in sorted(there - (planned & root.steps.keys())):  # E-STEP
-        yield fault("E-STEP", folder, f"only folders of planned steps, with {OUTCOME}", "this")
+    for folder in sorted(there):
+        step = root.steps.get(folder)
+        if step is None or folder not in planned:  # E-STEP
+            yield fault("E-STEP", folder, f"only folders of planned steps, with {OUTCOME}", "this")
+        elif (step["target"], step["tier"]) != planned[folder]:  # E-STEP
+            target, tier = planned[folder]
+            yield fault("E-STEP", folder, f"{tier} on {target}", f"{step['tier']} on {step['target']}")
 
 
-def _artifacts(root: _Root) -> Iterator[Fault]:
+def _trees(root: Root, place: str = "") -> dict[str, tuple[str, str]]:
+    """Where the artifact of each target stands, and its tree digest."""
     files: dict[str, list[Entry]] = {}
     for path, digest in root.digests.items():
         if path.startswith("artifacts/"):
             target, _, name = path.removeprefix("artifacts/").partition("/")
             files.setdefault(target, []).append(Entry(name, digest))
-    sealed = {target: tree_digest(entries) for target, entries in files.items()}
-    for path, step in root.in_order():
-        stated, there = step["artifact_digest"], sealed.get(step["target"])
+    return {target: (f"{place}artifacts/{target}/", tree_digest(entries)) for target, entries in files.items()}
+
+
+def _artifacts(root: Root) -> Iterator[Fault]:
+    sealed, steps = _trees(root), list(root.in_order())
+    for target in sorted(sealed.keys() - root.targets.keys()):  # E-ARTIFACT
+        yield fault("E-ARTIFACT", f"artifacts/{target}", "artifacts of planned targets", "this")
+    for place, origin in root.origins.items():
+        steps += [(place + path, step) for path, step in origin.in_order()]
+        for target, (at, digest) in _trees(origin, place).items():
+            if target in sealed:  # E-ARTIFACT
+                yield fault("E-ARTIFACT", at, f"one artifact for {target}", f"this beside {sealed[target][0]}")
+            sealed.setdefault(target, (at, digest))
+    for path, step in steps:
+        at, there = sealed.get(step["target"], (f"artifacts/{step['target']}/", "none"))
+        stated = step["artifact_digest"]
         if stated is None and step["verdict"] != "PASS":
             continue  # E-ARTIFACT: it ended before there was one
         if stated is None or stated != there:  # E-ARTIFACT
-            expected = f"artifact_digest {there or 'none'}, that of artifacts/{step['target']}/"
-            yield fault("E-ARTIFACT", path, expected, stated or "none")
-    for target in sorted(sealed.keys() - root.targets.keys()):  # E-ARTIFACT
-        yield fault("E-ARTIFACT", f"artifacts/{target}", "artifacts of planned targets", "this")
+            yield fault("E-ARTIFACT", path, f"artifact_digest {there}, that of {at}", stated or "none")
 
 
-def _times(root: _Root) -> Iterator[Fault]:
+def _times(root: Root) -> Iterator[Fault]:
     """E-TIME: the climb starts, each step starts and ends in turn, the climb ends."""
     latest: datetime | None = None
     claim = root.values[CLAIM]
@@ -283,14 +192,24 @@ def _times(root: _Root) -> Iterator[Fault]:
         latest = time or latest
 
 
-def _claim(root: _Root) -> Iterator[Fault]:
-    claims = {claim["name"]: claim["tiers"] for claim in root.values[CLAIM]["targets"]}
+def _claim(root: Root) -> Iterator[Fault]:
+    claims = root.claims
     if len(claims) != len(root.values[CLAIM]["targets"]):  # E-CLAIM
         yield fault("E-CLAIM", CLAIM, "each target once", "one twice")
     for target in sorted(root.targets.keys() | claims.keys()):
-        found = {tier: root.steps.get(_folder(target, tier)) for tier in root.targets.get(target, ())}
-        verdicts = {tier: step["verdict"] if step else "NOT_RUN" for tier, step in found.items()}
+        found = {tier: _verdict(root, target, tier) for tier in root.targets.get(target, ())}
+        verdicts = {tier: "NOT_RUN" if verdict is None else verdict for tier, verdict in found.items()}
         if claims.get(target) != verdicts or target not in root.targets:  # E-CLAIM
             yield fault(
                 "E-CLAIM", CLAIM, f"for {target} the verdicts of its steps ({verdicts})", str(claims.get(target))
             )
+        for tier in (tier for tier, verdict in found.items() if verdict not in {*VERDICTS, None}):  # E-CLAIM
+            yield fault("E-CLAIM", CLAIM, f"for {tier} of {target} one of {', '.join(VERDICTS)}", str(found[tier]))
+
+
+def _claim_of_steps(origin: Root) -> Iterator[Fault]:
+    """E-CLAIM of the steps that are carried: the others are not here to compare with."""
+    for path, step in origin.in_order():
+        claimed = origin.claims.get(step["target"], {}).get(step["tier"])
+        if claimed != step["verdict"]:  # E-CLAIM
+            yield fault("E-CLAIM", CLAIM, f"the verdict of {path} ({step['verdict']})", str(claimed))

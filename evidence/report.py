@@ -26,6 +26,7 @@ CHECKS = (  # in the order in which they run
     ("tree", ("E-EXTRA", "E-MISSING", "E-TYPE", "E-LINK", "E-EMPTY", "E-PATH")),
     ("hashes", ("E-HASH", "E-HARDLINK", "E-KIND", "E-CHANGED", "E-READ")),
     ("records", ("E-RECORD", "E-JSON", "E-SIZE")),
+    ("origins", ("E-ORIGIN",)),
     ("plan", ("E-PLAN", "E-LADDER")),
     ("candidate", ("E-CANDIDATE",)),
     ("inputs", ("E-INPUT",)),
@@ -33,7 +34,7 @@ CHECKS = (  # in the order in which they run
     ("artifacts", ("E-ARTIFACT",)),
     ("times", ("E-TIME",)),
     ("claim", ("E-CLAIM",)),
-    ("preserved evidence", ()),
+    ("lineage", ("E-LINEAGE",)),
 )
 
 

@@ -106,6 +106,11 @@ def seal(staging: Path, out: Path) -> str:
     return root_digest(manifest)
 
 
+def is_aside(folder: Path) -> bool:
+    """Whether a folder is half-written, half-removed or where such folders are kept, by its name: no root, whatever it holds."""
+    return folder.name == QUARANTINE or _STAGING.fullmatch(folder.name) is not None
+
+
 def leftovers(folder: Path) -> list[Path]:
     """Half-written staging folders in `folder` whose process is gone, and all that is in its `quarantine/`, sorted.
 

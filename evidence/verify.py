@@ -8,7 +8,7 @@ verified. There is no option that checks less. Rules and their order: FORMAT.md.
     E-PIN       the root digest is the one that was expected
     E-MISSING   every file of the manifest is there      E-EXTRA   no other file is
     E-HASH      every file has the bytes that were sealed
-    and the rules of `tree` and `meaning`
+    and the rules of `tree`, `records`, `meaning` and `preserved`
 """
 
 import os
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from evidence import meaning, tree
+from evidence import meaning, records, tree
 from evidence.manifest import (
     DIGEST,
     MANIFEST_LIMIT_BYTES,
@@ -161,7 +161,7 @@ def _read(root: int, path: str, digest: str | None, limit_bytes: int, missing: s
 
 
 def _read_record(root: int, digests: dict[str, str], path: str) -> bytes:
-    return _read(root, path, digests[path], meaning.JSON_LIMIT_BYTES)
+    return _read(root, path, digests[path], records.JSON_LIMIT_BYTES)
 
 
 USAGE = "usage: python -m evidence.verify ROOT [--expect blake3:<64 hex>] [--json]"

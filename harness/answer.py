@@ -1,4 +1,4 @@
-"""What the reviewer's commands answer, as plain values: verify and judge again first, then say what was found.
+"""A root looked at: verified and judged again first, then what it says, as plain values. ``review.py`` adds what a reviewer brings.
 
 Nothing is read from a root that did not verify. ``cli.py`` prints these answers; no command has another way to a root.
 """
@@ -57,23 +57,6 @@ def check(root: Path, expect: str | None = None, progress: Callable[[int, int], 
     return Checked(root, opened, rejudge(opened.read, opened.paths) if opened.report.ok else None)
 
 
-def verify_answer(checked: Checked) -> dict[str, Any]:
-    """The answer of ``qualify verify``. ``verdict`` is null unless the bundle is intact and the claim holds."""
-    report, judged, faults = checked.opened.report, checked.judged, checked.faults
-    checks = [{"check": check.name, "ran": check.ran, "note": check.note} for check in report.checks]
-    note = "" if judged is not None else "the bundle did not verify"
-    return {
-        "root": str(checked.path),
-        "digest": report.digest,
-        "intact": report.ok and not faults,
-        "verdict": judged.verdict if judged is not None and not faults else None,
-        "authenticity": report.authenticity,
-        "checks": [*checks, {"check": "judged again from the raw samples", "ran": judged is not None, "note": note}],
-        "faults": [{"rule": fault.rule, "path": fault.path, "message": fault.message} for fault in faults],
-        "exit_code": checked.exit_code,
-    }
-
-
 def show_answer(checked: Checked) -> dict[str, Any]:
     """The answer of ``qualify show --json``: claim, environment, and every step's outcome and measurements."""
     found = checked.records
@@ -82,10 +65,12 @@ def show_answer(checked: Checked) -> dict[str, Any]:
         "digest": checked.opened.report.digest,
         "claim": msgspec.to_builtins(found.claim),
         "environment": msgspec.to_builtins(found.environment),
+        "lineage": msgspec.to_builtins(found.lineage),
         "steps": {
             f"{tier}.{target}": {
                 "outcome": msgspec.to_builtins(step.outcome),
                 "measurements": msgspec.to_builtins(step.measurements and step.measurements.measurements),
+                "preserved_from": found.preserved.get((target, tier)),
             }
             for (target, tier), step in found.steps.items()
         },

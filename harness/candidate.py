@@ -41,6 +41,12 @@ POSITIONS_AFTER_PAD = {
 }  # fmt: skip
 """Model types that number positions from the padding id + 1, as fairseq did: so many positions of the table hold no token."""
 
+DECODERS = {
+    "bloom", "falcon", "gemma", "gemma2", "gemma3", "gemma3_text", "gpt2", "gpt_neox", "llama", "minicpm", "mistral", "mixtral",
+    "olmo", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "starcoder2",
+}  # fmt: skip
+"""Model types that read from left to right: as rerankers they take a prompt, and answer at its last token."""
+
 SEGMENTS_BY_DEFAULT = {"bert": 2, "electra": 2, "roberta": 2, "xlm-roberta": 2, "camembert": 2}
 """``type_vocab_size`` where config.json leaves it out; other model types have none."""
 
@@ -60,6 +66,12 @@ def resolve(model: str, revision: str | None, base: Path) -> Resolved:
 
     Raises ``CandidateError`` for what cannot be qualified and ``Unavailable`` for what could not be had.
     """
+    named, folder, inside = locate(model, revision, base)
+    return Resolved(candidate=_pinned(named, revision, folder, inside), folder=folder)
+
+
+def locate(model: str, revision: str | None, base: Path) -> tuple[str, Path, Path]:
+    """What a model is called in a record, its folder, and the folder that no link of it may leave. Raises as ``resolve`` does."""
     if is_folder(model):
         if revision is not None:
             _refuse(model, "no revision, since a folder is pinned by digest", repr(revision), "remove it")
@@ -68,14 +80,19 @@ def resolve(model: str, revision: str | None, base: Path) -> Resolved:
             got = "a file" if folder.exists() else "no such folder"
             _refuse(model, "a model folder", got, "give the folder that holds config.json")
         named = folder.resolve().name if Path(model).is_absolute() else model  # no place of this machine is sealed
-        return Resolved(candidate=_pinned(named, None, folder, inside=folder.resolve()), folder=folder)
+        return named, folder, folder.resolve()
     if not is_hub_id(model):
         _refuse(
             repr(model), "a folder (./, ../ or /) or a hub id (org/name)", "neither", f"for a folder write './{model}'"
         )
     folder = hub.fetch(model, revision, HUB_PATTERNS)
     # The client's snapshot links to blobs two folders up, in the repository's own part of the cache.
-    return Resolved(candidate=_pinned(model, revision, folder, inside=folder.parent.parent.resolve()), folder=folder)
+    return model, folder, folder.parent.parent.resolve()
+
+
+def first_position(candidate: Candidate) -> int:
+    """The number of a pair's first position: 0, or in fairseq's families the one after the padding id."""
+    return candidate.pad_token_id + 1 if candidate.model_type in POSITIONS_AFTER_PAD else 0
 
 
 def prebuilt(path: Path) -> PrebuiltArtifact:
@@ -199,6 +216,9 @@ def _architecture(config: dict[str, Any], settings: dict[str, Any]) -> str:
             f"the decoder {architecture}",
             do,
         )
+    if config.get("model_type") in DECODERS:
+        do = "a decoder scores a prompt at its last token, which is laid out by other rules that are not supported yet"
+        _refuse("config.json: model_type", "an encoder", f"the decoder {config['model_type']} ({architecture})", do)
     if not architecture.endswith("ForSequenceClassification"):
         do = "without that head there is no relevance logit"
         _refuse("config.json: architectures", "a class ending in ForSequenceClassification", architecture, do)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-import json
 import os
 import sys
 import traceback
@@ -17,11 +16,14 @@ from pathlib import Path
 
 import click
 
+from harness.cli_bisect import bisect
+from harness.cli_common import as_json, print_json, safe
+from harness.cli_history import history
+from harness.cli_inspect import inspect
+from harness.cli_review import attest, verify
 from harness.errors import AskedWrongly, QualifyError
 
-EXIT_UNDETERMINED, EXIT_USAGE, EXIT_OURS, EXIT_INTERRUPTED = 30, 64, 70, 130
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout.")
+EXIT_NOT_INTACT, EXIT_UNDETERMINED, EXIT_USAGE, EXIT_OURS, EXIT_INTERRUPTED = 20, 30, 64, 70, 130
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,26 +36,45 @@ def cli() -> None:
 @click.argument("ladder", type=click.Path(path_type=Path))
 @click.option("--model", metavar="DIR|ID", help="Another candidate: a folder, or ID@REVISION (40 hex) on a hub.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="ROOT", help="The root to make; must not exist.")
+@click.option(
+    "--supersede", type=click.Path(path_type=Path), metavar="ROOT", help="The root that the new one replaces."
+)
+@click.option("--reason", metavar="TEXT", help="Why it is replaced.")
+@click.option("--preserve", type=click.Path(path_type=Path), metavar="ROOT", help="Carry the steps of this root ...")
+@click.option("--rerun", multiple=True, metavar="TIER[:TARGET]", help="... all but these, which run again. Repeatable.")
 @as_json
-def run(ladder: Path, model: str | None, out: Path | None, as_json: bool) -> int:
+def run(
+    ladder: Path,
+    model: str | None,
+    out: Path | None,
+    supersede: Path | None,
+    reason: str | None,
+    preserve: Path | None,
+    rerun: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Climb LADDER and seal a root.
 
     Exit 0: every target that was not deferred reached the goal. 10: a number broke a limit. 30: undetermined.
     """
+    from harness.preserve import Asked, look_back
     from harness.report.live import Live
     from harness.run import climb, exit_code, prepare
 
     _refuse_existing(out)
+    asked = Asked(supersede, reason, preserve, rerun)
+    asked.check()
     prepared = prepare(ladder, model)
+    past = look_back(asked, prepared.plan, ladder.parent)
     place = out or _default_out(prepared.plan.ladder)
     with Live(prepared.plan, stream=sys.stderr, interactive=sys.stderr.isatty()) as live:
-        climbed = climb(prepared, place, live)
+        climbed = climb(prepared, place, live, past)
     code = EXIT_INTERRUPTED if climbed.interrupted else exit_code(climbed.claim.verdict)
     if as_json:
         import msgspec
 
         answer = {"root": str(climbed.root), "digest": climbed.digest, "exit_code": code}
-        _print_json(answer | {"claim": msgspec.to_builtins(climbed.claim)})
+        print_json(answer | {"claim": msgspec.to_builtins(climbed.claim)})
     else:
         _show(climbed.root, climbed.digest)
     return code
@@ -95,26 +116,11 @@ def plan(ladder: Path, model: str | None, as_json: bool) -> int:
     return 0
 
 
-@cli.command()
-@click.argument("root", type=click.Path(path_type=Path))
-@click.option("--expect", metavar="DIGEST", help="The root digest, kept elsewhere, that the root must have.")
-@as_json
-def verify(root: Path, expect: str | None, as_json: bool) -> int:
-    """Rehash ROOT and judge it again from the raw samples, trusting nothing it claims.
-
-    Exit 0: intact, the claim holds, and it is PASS. 10: intact, but the candidate failed. 20: not intact, or the claim is
-    not what the samples give. 30: undetermined.
-    """
-    from harness.answer import check, verify_answer
-
-    checked = check(root, expect)
-    if as_json:
-        _print_json(verify_answer(checked))
-    else:
-        from harness.report.terminal import verify_text
-
-        click.echo(verify_text(verify_answer(checked)), nl=False)
-    return checked.exit_code
+cli.add_command(verify)
+cli.add_command(inspect)
+cli.add_command(bisect)
+cli.add_command(attest)
+cli.add_command(history)
 
 
 @cli.command()
@@ -126,7 +132,7 @@ def show(root: Path, as_json: bool) -> int:
 
     checked = check(root)
     if as_json:
-        _print_json(show_answer(checked))
+        print_json(show_answer(checked))
     else:
         from harness.report.terminal import print_root
 
@@ -179,7 +185,7 @@ def schema() -> int:
     """Print the JSON Schema of a ladder, so that an editor completes and checks it."""
     from harness import ladder
 
-    _print_json(ladder.schema())
+    print_json(ladder.schema())
     return 0
 
 
@@ -191,7 +197,7 @@ def doctor(as_json: bool) -> int:
 
     found = examine(Path("runs"))
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
         click.echo(text(found), nl=False)
     return 0 if found["can_run"] else EXIT_UNDETERMINED
@@ -208,16 +214,6 @@ def rm(root: Path) -> int:
     except (seal.SealError, OSError) as error:
         raise AskedWrongly(str(error)) from error
     return 0
-
-
-def _print_json(answer: object) -> None:
-    click.echo(json.dumps(answer, indent=2, sort_keys=True, allow_nan=False))
-
-
-def _safe(text: str) -> str:
-    from harness.report.escape import terminal
-
-    return terminal(text)
 
 
 def main() -> None:
@@ -238,7 +234,7 @@ def guarded(command: Callable[[], int | None]) -> int:
         error.show()
         return EXIT_USAGE
     except QualifyError as error:
-        click.echo(f"qualify: {_safe(str(error))}", err=True)
+        click.echo(f"qualify: {safe(str(error))}", err=True)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("qualify: interrupted", err=True)
@@ -246,8 +242,14 @@ def guarded(command: Callable[[], int | None]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter's last flush complains
         return EXIT_OURS
-    except Exception:  # noqa: BLE001 - the edge of the program: whatever it was, it is our fault and gets our code
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - the edge of the program: whatever else it was is our fault and gets our code
+        from evidence.verify import NotVerifiedError  # here, so that the command line starts fast
+
+        if isinstance(error, NotVerifiedError):  # somebody wrote to the root between two looks at it
+            click.echo(f"qualify: {safe(str(error))}; verify it again when nothing writes to it", err=True)
+            return EXIT_NOT_INTACT
+        for line in traceback.format_exc().splitlines():  # its message may hold words of a root
+            click.echo(safe(line), err=True)
         click.echo("qualify: that was a fault of qualify itself; please report the lines above", err=True)
         return EXIT_OURS
 

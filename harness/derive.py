@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from harness.errors import RecordError
 from harness.metrics.catalogue import METRICS
-from harness.raw import MemoryRaw, ParityRaw, PerfRaw
+from harness.raw import MemoryRaw, PerfRaw
 from harness.records import Measurement, Measurements, Record, Request, Tier, Value, from_json, measured
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ Kind = TypeVar("Kind", bound=Record)
 
 def measure(request: Request, read: Read) -> Measurements:
     """All measurements of the step. Raises ``RecordError`` naming a raw file that is missing or not what it should be."""
-    from harness import derive_build, derive_rerank
+    from harness import derive_build, derive_parity, derive_rerank
 
     derivations: dict[Tier, Callable[[Request, Read], list[Measurement]]] = {
         "L0": derive_build.measurements,
         "L1": _perf,
-        "L2": _parity,
+        "L2": derive_parity.measurements,
         "L3": derive_rerank.measurements,
     }
     try:
@@ -144,43 +144,3 @@ def _check_calls(request: Request, raw: PerfRaw) -> None:
 
 def _too_few(count: int, needed: int) -> str:
     return f"needs at least {needed} samples, has {count}" if count < needed else ""
-
-
-# --- L2 ---------------------------------------------------------------------------------------------------------------
-
-
-def _parity(request: Request, read: Read) -> list[Measurement]:
-    from harness.metrics import logits
-
-    raw = raw_record(read, f"{request.step}/logits.json", ParityRaw)
-    planned = request.inputs.pairs.rows if request.inputs.pairs is not None else 0
-    if raw.shape[0] != planned:
-        raise RecordError(f"{request.step}/logits.json: expected {planned} pairs, as planned, got {raw.shape[0]}")
-    reference = raw_floats(read, f"{request.step}/reference.f32", raw.shape[0])
-    artifact = raw_floats(read, f"{request.step}/artifact.f32", raw.shape[0])
-    noise = request.options.L2.noise if request.options.L2 is not None else 0.0
-    bad = logits.non_finite_count(reference, artifact)
-    undefined = f"{bad} logits are not finite" if bad else "not defined for these logits"
-    values: dict[str, Value] = {
-        "max_abs_gap": logits.max_abs_gap(reference, artifact),
-        "mean_abs_gap": logits.mean_abs_gap(reference, artifact),
-        "gap_over_spread": logits.gap_over_spread(reference, artifact),
-        "pearson": logits.pearson(reference, artifact),
-        "kendall_tau_b": logits.kendall_tau_b(reference, artifact),
-        "discordant_pairs": logits.discordant_pairs(reference, artifact, noise),
-        "order_kept": logits.order_kept(reference, artifact, noise),
-        "cosine": logits.cosine(reference, artifact),
-        "distinct_logits": logits.distinct_scores(artifact),
-    }
-    listed = ", ".join(map(str, raw.token_mismatches[:10]))
-    cut = f"cut at {raw.max_length}; longest tensor {raw.longest_tokens} tokens"
-    return [
-        make("pairs", raw.shape[0]),
-        make("non_finite_count", bad),
-        *(
-            make(name, value, samples=planned, note="" if value is not None else undefined)
-            for name, value in values.items()
-        ),
-        make("truncated_pairs", raw.truncated, note=cut),
-        make("token_mismatches", len(raw.token_mismatches), note=f"pairs {listed}" if listed else ""),
-    ]

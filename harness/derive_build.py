@@ -18,6 +18,8 @@ NEARLY_ALL = 0.99
 INT8_SHARE = 0.5
 """Share of weight elements from which a file with integer operators is int8: biases and norms stay in floating point."""
 
+HALF_CONVERTER = "onnxruntime.transformers.float16.convert_float_to_float16"
+
 _INTEGER_OPERATORS = {
     "MatMulInteger",
     "ConvInteger",
@@ -39,6 +41,7 @@ _OF_THE_GRAPH = (
     "unused_tokenizer_inputs",
     "nodes",
     "operator_types",
+    "external_files",
     "realised_precision",
 )
 
@@ -64,14 +67,20 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
     found += [
         make("payload_bytes", payload),
         make("payload_ratio", payload / (4 * request.candidate.parameters)),
+        _over_export(payload, raw),
         make("half_range_constants", raw.half_range_constants, note=_conversion_note(raw)),
+        *_kept(raw),
         make("checker_faults", len(raw.checker_faults), note="; ".join(raw.checker_faults)),
         _head_gap(raw),
+        *_keys(raw),
+        _raw_logits(raw),
         _probes(raw),
+        *_placement(request, raw),
+        _repeat(raw),
         make("session_load_ms", raw.session.load_ms if raw.session else None, note=raw.load_error),
         make(
             "build_seconds",
-            sum(raw.phases_s.get(phase, 0.0) for phase in ("export", "convert")),
+            sum(raw.phases_s.get(phase, 0.0) for phase in ("export", "optimise", "convert")),
             note=f"converted from the export in {raw.export_from}" if raw.export_from else "",
         ),
     ]
@@ -84,7 +93,10 @@ def _external(taken: Census) -> list[str]:
 
 def _census(taken: Census, raw: BuildRaw) -> list[Measurement]:
     given, wanted = {port.name for port in taken.inputs}, set(raw.tokenizer_inputs)
-    unfed, unused = sorted(given - wanted), sorted(wanted - given)
+    unfed, unused = (
+        sorted(given - wanted - {"position_ids"}),
+        sorted(wanted - given),
+    )  # positions follow from the lengths
     width, width_note = _logits_width(taken.outputs)
     found = [
         make("opset", taken.opset, note="" if taken.opset is not None else "the default domain is not imported"),
@@ -94,7 +106,8 @@ def _census(taken: Census, raw: BuildRaw) -> list[Measurement]:
         make("logits_width", width, note=width_note),
         make("unfed_inputs", len(unfed), note=", ".join(unfed)),
         make("unused_tokenizer_inputs", len(unused), note=", ".join(unused)),
-        make("nodes", taken.nodes),
+        make("nodes", taken.nodes, note=_optimisation_note(raw)),
+        make("external_files", len(_external(taken))),
         make("operator_types", len(taken.operators)),
         make("realised_precision", _realised(taken)),
     ]
@@ -107,10 +120,10 @@ def _census(taken: Census, raw: BuildRaw) -> list[Measurement]:
 def _absent(request: Request, there: set[str]) -> list[Measurement]:
     """Zero for every dtype and operator that a limit names and that a readable graph does not hold."""
     asked = {name for step in request.target.steps if step.tier == "L0" for name in step.limits}
-    return [make(name, 0) for name in sorted(asked - there) if name.startswith(_COUNTS)]
+    return [make(name, 0) for name in sorted(asked - there) if name.startswith(COUNTS)]
 
 
-_COUNTS = ("operator_count.", "initializer_count.", "initializer_bytes.")
+COUNTS = ("operator_count.", "initializer_count.", "initializer_bytes.")
 
 
 def _plain(operators: Iterable[tuple[str, int]]) -> Iterable[tuple[str, int]]:
@@ -162,9 +175,9 @@ def _conversion_note(raw: BuildRaw) -> str:
     if raw.half_range_constants is None:
         return "the constants could not be read"
     made = raw.conversion
-    if made is None or made.name.endswith("quantize_dynamic"):
+    if made is None or made.name != HALF_CONVERTER:
         return ""
-    return f"{made.clipped_high + made.clipped_low} clipped by {made.name}; {len(made.kept_nodes)} nodes kept in fp32"
+    return f"{made.clipped_high} of them clipped to 65504 by {made.name}"
 
 
 def _head_gap(raw: BuildRaw) -> Measurement:
@@ -183,3 +196,104 @@ def _probes(raw: BuildRaw) -> Measurement:
     bad = [f"batch {item.batch} length {item.length}: {item.fault}" for item in raw.probes if item.fault]
     more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
     return make("probe_faults", len(bad), samples=len(raw.probes), note="; ".join(bad[:3]) + more)
+
+
+def _over_export(payload: int, raw: BuildRaw) -> Measurement:
+    if raw.export is None:
+        return make("payload_over_export", None, note="the artifact was given, so there is no export of it")
+    return make("payload_over_export", payload / raw.export.bytes, note=f"of {raw.export.bytes} bytes in fp32")
+
+
+def _kept(raw: BuildRaw) -> list[Measurement]:
+    """What the conversion to half precision changed and kept; zero for another precision, unknown for a prebuilt artifact."""
+    made = raw.conversion
+    if raw.source == "prebuilt":
+        return [
+            make(name, None, note="the artifact was given")
+            for name in ("clipped_constants", "kept_nodes", "searched_nodes")
+        ]
+    if made is None or made.name != HALF_CONVERTER:
+        return [make(name, 0) for name in ("clipped_constants", "kept_nodes", "searched_nodes")]
+    found = made.search
+    note = ""
+    if found is not None:
+        state = "the smallest set found" if found.minimal else "not shown to be the smallest set"
+        state = state if found.repaired else "no set of nodes mended it"
+        note = f"without them: {found.fault}; {state} in {found.trials} trials; {', '.join(found.operators)}: {_some(found.kept)}"
+    return [
+        make(
+            "clipped_constants",
+            made.clipped_high + made.clipped_low,
+            note=f"{made.clipped_high} beyond 65504, {made.clipped_low} below 5.96e-08",
+        ),
+        make("kept_nodes", len(made.kept_nodes), note=_some(made.kept_nodes)),
+        make("searched_nodes", len(found.kept) if found is not None else 0, note=note),
+    ]
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _keys(raw: BuildRaw) -> list[Measurement]:
+    """Zero after an export: a checkpoint whose keys are not exactly the class's is refused before it, with their names."""
+    exported = raw.source == "exported"
+    note = "" if exported else "the artifact was given, so the model class was not asked"
+    return [make(name, 0 if exported else None, note=note) for name in ("missing_keys", "unexpected_keys")]
+
+
+def _raw_logits(raw: BuildRaw) -> Measurement:
+    if raw.activations is None:
+        return make("raw_logits", None, note="the graph cannot be read")
+    named = ", ".join(raw.activations)
+    note = f"{named} between the last matrix product and the output; PyTorch's logits are raw" if named else ""
+    return make("raw_logits", not raw.activations, note=note)
+
+
+def _placement(request: Request, raw: BuildRaw) -> list[Measurement]:
+    """Nodes by provider when the runtime divided the graph, and the graph it executes in the end."""
+    unknown = raw.load_error or "the runtime does not tell"
+    placed = raw.session.placement if raw.session is not None else None
+    found = [
+        make(f"provider_nodes.{_word(name)}", sum(operators.values()))
+        for name, operators in sorted((placed or {}).items())
+    ]
+    if raw.session is None or placed is None:
+        found.append(make("own_provider_nodes", None, note=unknown))
+    else:
+        own, total = (
+            sum(placed.get(raw.session.providers[0], {}).values()),
+            sum(sum(item.values()) for item in placed.values()),
+        )
+        found.append(make("own_provider_nodes", own, note=f"of {total}"))
+    if raw.executed is None:
+        return [*found, *(make(name, None, note=unknown) for name in ("optimised_nodes", "optimised_casts"))]
+    casts = raw.executed.get("Cast", 0)
+    half = request.target.precision == "fp16" and request.target.provider == "cpu" and casts > 0
+    note = "storage only: the CPU computes in fp32, between Casts" if half else ""
+    return [
+        *found,
+        make("optimised_nodes", sum(raw.executed.values())),
+        make("optimised_casts", casts, note=note),
+    ]
+
+
+def _word(provider: str) -> str:
+    """A provider's name as the parameter of a metric: without spaces."""
+    return provider.replace(" ", "_")
+
+
+def _repeat(raw: BuildRaw) -> Measurement:
+    repeat = raw.export.repeat if raw.export is not None else None
+    if repeat is None:
+        return make("export_repeat_equal", None, note="it was not asked for: repeat_export")
+    return make("export_repeat_equal", repeat.first == repeat.second, note=repeat.difference)
+
+
+def _optimisation_note(raw: BuildRaw) -> str:
+    done = raw.export.optimisation if raw.export is not None else None
+    return (
+        f"{done.nodes_before} before {done.level} optimisation by {done.by}, {done.nodes_after} after"
+        if done is not None
+        else ""
+    )

@@ -23,6 +23,7 @@ PACKAGES = (
     "onnx",
     "onnxruntime",
     "onnxscript",
+    "openvino",
     "peft",
     "psutil",
     "pyyaml",

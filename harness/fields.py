@@ -19,6 +19,7 @@ PATTERNS = {
     "^[0-9a-f]{40}$": "40 hex digits of a commit",
     "^blake3:[0-9a-f]{64}$": "blake3: and 64 hex digits",
     "^[a-z0-9][a-z0-9-]{0,63}$": "at most 64 of a-z, 0-9 and -",
+    "^[A-Za-z][A-Za-z0-9]*$": "the name of an operator type",
 }
 """What a pattern of the formats means in words."""
 

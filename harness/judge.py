@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from harness.records import (
     Coverage,
     Finding,
@@ -58,7 +60,7 @@ def _finding(metric: str, limit: Limit, measurement: Measurement | None) -> Find
     interval = measurement.interval if measurement else None
     verdict, why = _judge_one(limit, value, interval)
     unit = measurement.unit if measurement else ""
-    if measurement is not None and value is None and measurement.note:
+    if measurement is not None and measurement.note and verdict != "PASS" and (value is None or not why):
         why = measurement.note
     return Finding(
         metric=metric,
@@ -188,3 +190,22 @@ def outcome_reason(verdict: Verdict, findings: Sequence[Finding]) -> str:
         return "no limit was judged"
     more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
     return same[0].text + more
+
+
+# --- a step that is carried from an earlier root ----------------------------------------------------------------------
+
+
+def broke(outcome: Outcome) -> bool:
+    """Whether the child ended badly, so that its numbers, if any, do not count."""
+    return outcome.exit is None or outcome.exit.timed_out or outcome.exit.code != 0
+
+
+def again(outcome: Outcome, limits: Limits, measurements: Iterable[Measurement] | None) -> Outcome:
+    """The outcome of a step under other limits than it was judged by. One without numbers that count stays as it is."""
+    if measurements is None or broke(outcome):
+        return outcome
+    findings = judge(limits, measurements)
+    verdict = step_verdict(findings)
+    return msgspec.structs.replace(
+        outcome, verdict=verdict, findings=findings, reason=outcome_reason(verdict, findings)
+    )

@@ -18,7 +18,7 @@ from harness.records import (
     Tier,
 )
 
-Provider = Literal["cpu", "cuda", "tensorrt", "directml", "qnn", "migraphx"]
+Provider = Literal["cpu", "cuda", "tensorrt", "directml", "qnn", "migraphx", "openvino"]
 Name = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9-]{0,63}$")]
 
 HUB_ID = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)?")
@@ -126,8 +126,26 @@ KEYS: dict[str, dict[str, str]] = {
         "opset": "Opset version of the default ONNX domain that is asked for.",
         "shape": "`dynamic`, or a fixed `[batch, sequence]`.",
         "integers": "Width of the graph's integer inputs.",
+        "optimize": (
+            "What is done to the graph before conversion: `none`; `basic` folds constants and drops what is redundant, in standard"
+            " operators; `fused` also joins each Gelu into one operator of ONNX Runtime, and each MatMul with its Add."
+        ),
+        "external_data": "Whether weights lie beside the graph, in `model.onnx.data`; needed beyond 2 GB.",
+        "repeat_export": "Whether to export twice and compare the bytes.",
+        "fp16": "How the fp16 targets are converted.",
+        "int8": "How the int8 targets are converted.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
         "limits": "Limits of L0 on every target, by metric.",
+    },
+    "HalfOptions": {
+        "block": "Operator types that stay in fp32; without it, the converter's own list.",
+        "keep_io": "Whether inputs and outputs keep the dtype they have in fp32.",
+    },
+    "IntegerOptions": {
+        "method": "`dynamic` measures activations at each call; `static` once, on `calibration`.",
+        "per_channel": "Whether each column of a weight has a scale of its own.",
+        "calibration": "JSONL of `query` and `document`, relative to the ladder, for `static`.",
+        "pairs": "Only the first so many calibration pairs.",
     },
     "PerfTier": {
         "candidates": "Pairs scored by one call.",
@@ -143,6 +161,9 @@ KEYS: dict[str, dict[str, str]] = {
         "batch_size": "Pairs in a batch of the artifact. With a fixed shape it is the shape's batch.",
         "max_length": "Tokens after which a pair is cut; at most what the candidate takes.",
         "noise": "Reference gap up to which a reversed order of two pairs is no fault, in logits.",
+        "invariance_pairs": "Pairs that are scored again: alone, in other batches, padding and order, and from several threads.",
+        "invariance_tokens": "Those pairs are drawn from the pairs of at most so many tokens, where there are enough.",
+        "deadlock_s": "Seconds in which 80 calls from 8 threads must have come back.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
         "limits": "Limits of L2 on every target, by metric.",
     },

@@ -84,7 +84,9 @@ def _without_null(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     made = {
-        key: _without_null(value) for key, value in node.items() if not (key == "default" and value in (None, "", {}))
+        key: _without_null(value)
+        for key, value in node.items()
+        if not (key == "default" and (value in (None, "") or isinstance(value, dict)))
     }
     options = made.get("anyOf")
     if isinstance(options, list):

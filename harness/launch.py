@@ -16,7 +16,7 @@ from pathlib import Path
 
 from evidence.seal import write_new
 from harness import process
-from harness.errors import RecordError, Unavailable
+from harness.errors import Blocked, RecordError, Unavailable
 from harness.raw import ArtifactRef, BlockedRaw
 from harness.records import (
     TIER_NAMES,
@@ -33,6 +33,7 @@ LOG_BYTES = 1_000_000
 """Of a longer log the first and last half of this are kept."""
 
 DATASET_LIMIT_S = 1800.0
+TREE_LIMIT_S = 300.0
 
 Progress = Callable[[int, int, str], None]
 
@@ -121,7 +122,7 @@ def load_dataset(
             folder=folder,
             time_limit_s=DATASET_LIMIT_S,
             started=lambda _pid: None,
-            on_line=lambda line: _tell(line, on_progress),
+            on_line=lambda line: tell(line, on_progress),
         )
         if ended.code == 0:
             return (folder / "groups.jsonl").read_bytes()
@@ -130,6 +131,29 @@ def load_dataset(
             raise Unavailable(scrub(failed.read_text(encoding="utf-8"), machine_paths(), _secrets())[0])
         how = "the time limit was reached" if ended.timed_out else f"the loader ended with {ended.signal or ended.code}"
         raise Unavailable(f"dataset {named}: expected its rows, got none: {how}; try again, or name a local JSONL file")
+
+
+def module_tree(model: Path) -> str:
+    """The module tree of a checkpoint's class, built in a child, since only a child imports torch. Raises ``Blocked``."""
+    with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
+        folder = Path(scratch).resolve()
+        ended = process.run(
+            [sys.executable, "-P", "-m", "harness.worker", "tree", str(model.resolve()), str(folder)],
+            environment=stage_environment(os.environ, 1, folder),
+            folder=folder,
+            time_limit_s=TREE_LIMIT_S,
+            started=lambda _pid: None,
+            on_line=lambda _line: b"",
+        )
+        if ended.code == 0:
+            return (folder / "tree.txt").read_text(encoding="utf-8")
+        told = folder / "unavailable.txt"
+        how = (
+            told.read_text(encoding="utf-8") if told.is_file() else f"the child ended with {ended.signal or ended.code}"
+        )
+        raise Blocked(
+            f"module tree: expected a class that transformers builds, got {scrub(how, machine_paths(model=model))[0]}"
+        )
 
 
 def stage_environment(outer: Mapping[str, str], threads: int, scratch: Path) -> dict[str, str]:
@@ -170,7 +194,7 @@ class _Parent:
         if line == b"memory":
             self.finish()
             return b"written\n"
-        return _tell(line, self._on_progress)
+        return tell(line, self._on_progress)
 
     def finish(self) -> None:
         """Stop sampling and write ``memory.json``; a second call does nothing."""
@@ -179,7 +203,8 @@ class _Parent:
             write_new(self._root, f"{self._request.step}/memory.json", to_json(sampler.stop()))
 
 
-def _tell(line: bytes, on_progress: Progress | None) -> bytes:
+def tell(line: bytes, on_progress: Progress | None) -> bytes:
+    """Hand on one line of progress that a child wrote; nothing is answered."""
     done, total, what = json.loads(line)
     if on_progress is not None:
         on_progress(done, total, what)

@@ -20,6 +20,7 @@ from harness.records import (
     BuildOptions,
     Candidate,
     Inputs,
+    IntegerOptions,
     ParityOptions,
     PerfOptions,
     Plan,
@@ -70,6 +71,7 @@ def _options(asked: Ladder, candidate: Candidate, defaults: Collection[str]) -> 
     build = _without_limits(tiers.L0, BuildOptions)
     if not isinstance(build.shape, str):
         _check_length(asked, "tiers.L0.shape", build.shape[1], candidate)
+    _check_calibration(asked, build.int8)
 
     def fitted(tier: str, options: Scored) -> Scored:
         """Batch size and length that graph and candidate take: a default gives way, a value of the ladder is refused."""
@@ -110,9 +112,22 @@ def _check_length(asked: Ladder, where: str, length: int, candidate: Candidate) 
         _refuse(asked, where, f"at least {SHORTEST_LENGTH} tokens, room for a pair", str(length), "raise it")
 
 
+def _check_calibration(asked: Ladder, options: IntegerOptions) -> None:
+    """Static conversion needs pairs, and pairs that nothing would use are a mistake."""
+    where, static = "tiers.L0.int8.calibration", options.method == "static"
+    if static and options.calibration is None:
+        _refuse(asked, where, "a JSONL of query and document, since the method is static", "nothing", "name one")
+    if not static and options.calibration is not None:
+        _refuse(
+            asked, where, "none, since the method is dynamic", options.calibration, "remove it or set method: static"
+        )
+
+
 def _check_inputs(asked: Ladder, options: TierOptions, inputs: Inputs) -> None:
     if (options.L1 or options.L2) and inputs.pairs is None:
         _refuse(asked, "inputs.pairs", "pairs for L1 and L2", "none", "read them first")
+    if options.L0.int8.calibration is not None and inputs.calibration is None:
+        _refuse(asked, "inputs.calibration", "the pairs of tiers.L0.int8.calibration", "none", "read them first")
     if options.L3 is None:
         return
     if inputs.groups is None:

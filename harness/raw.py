@@ -33,6 +33,20 @@ class Probe(Record, frozen=True):
     fault: str
 
 
+class Search(Record, frozen=True):
+    """Nodes kept in fp32 beyond the block list, because the fp16 graph had ``fault`` without them.
+
+    ``repaired`` is false when no set was found within the ``trials``; ``minimal`` when leaving any one node out brings a fault back.
+    """
+
+    fault: str
+    kept: tuple[str, ...]
+    operators: tuple[str, ...]
+    trials: int
+    repaired: bool
+    minimal: bool
+
+
 class Conversion(Record, frozen=True):
     """How fp32 became another precision. ``clipped_*`` count constants beyond what the converter keeps; ``kept_nodes`` stay fp32."""
 
@@ -41,6 +55,34 @@ class Conversion(Record, frozen=True):
     clipped_high: int
     clipped_low: int
     kept_nodes: tuple[str, ...]
+    search: Search | None = None
+
+
+class Optimisation(Record, frozen=True):
+    """What was done to the exported graph before conversion: level, the runtime that did it, what was left out, nodes before and after."""
+
+    level: str
+    by: str
+    left_out: tuple[str, ...]
+    nodes_before: int
+    nodes_after: int
+
+
+class Repeat(Record, frozen=True):
+    """A second export of the same checkpoint: both digests, and what differs in words, empty when nothing does."""
+
+    first: str
+    second: str
+    difference: str
+
+
+class Export(Record, frozen=True):
+    """The fp32 graph that the artifact is or was converted from: bytes of all its files, digest, and how it came to be."""
+
+    bytes: int
+    digest: str
+    optimisation: Optimisation | None
+    repeat: Repeat | None
 
 
 class HeadMatch(Record, frozen=True):
@@ -52,17 +94,24 @@ class HeadMatch(Record, frozen=True):
 
 
 class SessionFacts(Record, frozen=True):
-    """A loaded session: milliseconds to load, providers in order, and the options that change speed or results."""
+    """A loaded session: milliseconds to load, providers in order, and the options that change speed or results.
+
+    ``placement`` counts nodes by the provider they were assigned to and operator type; null where the runtime does not tell.
+    """
 
     load_ms: float
     providers: tuple[str, ...]
     options: dict[str, Value]
+    placement: dict[str, dict[str, int]] | None = None
 
 
 class BuildRaw(Record, frozen=True):
     """``build.json`` of L0. ``session`` is null and ``load_error`` says why when the artifact did not load.
 
     ``export_from`` is the artifact folder of an earlier target of the same plan whose fp32 export was taken instead of a new one.
+    ``activations`` are operators between the last matrix product and the output that make a raw logit something else; null where
+    the graph cannot be read. ``executed`` counts the operators, by type, of the graph that the runtime executes in the end; null where
+    it did not load or does not tell.
     """
 
     format: Literal[1]
@@ -80,6 +129,9 @@ class BuildRaw(Record, frozen=True):
     tokenizer_inputs: tuple[str, ...]
     head: tuple[HeadMatch, ...]
     head_note: str
+    export: Export | None = None
+    activations: tuple[str, ...] | None = None
+    executed: dict[str, int] | None = None
 
 
 class PerfRaw(Record, frozen=True):
@@ -107,20 +159,85 @@ class MemoryRaw(Record, frozen=True):
 
 
 class ParityRaw(Record, frozen=True):
-    """``logits.json`` of L2. ``token_mismatches`` are indices of pairs whose tensors differ between the two paths.
+    """``logits.json`` of L2. A pair that a side could not score has NaN in its logits and the error under its index in ``refused_*``.
 
-    ``reference_from`` is the earlier step of the same plan whose reference and second tokenisation were taken, null where they are new.
+    ``reference_from`` is the earlier step of the same plan whose reference, its invariance and second tokenisation were taken,
+    null where they are new.
     """
 
     format: Literal[1]
     shape: tuple[int]
     dtype: Literal["<f4"]
-    truncated: int
-    longest_tokens: int
-    max_length: int
-    token_mismatches: tuple[int, ...]
     reference_from: str | None
-    providers: tuple[str, ...]
+    session: SessionFacts
+    refused_reference: dict[str, str]
+    refused_artifact: dict[str, str]
+
+
+class TokensRaw(Record, frozen=True):
+    """``tokens.json`` of L2: the shape of ``tokens.i32``, and what a second path through the tokenizer says.
+
+    ``tokens.i32`` is flat little-endian int32: for each pair its tokens, its tokens before truncation, those cut at the start
+    of its texts and those cut at the end (-1 where what is left is neither); then for each token of all pairs its id; its
+    segment; its text (0 query, 1 document, -1 neither).
+
+    ``template`` is what a pair must look like: ids before the query, between the texts, after the document; null where the
+    tokenizer names no separator. ``mismatches`` are indices of pairs that the second path encodes otherwise.
+    """
+
+    format: Literal[1]
+    pairs: int
+    tokens: int
+    dtype: Literal["<i4"]
+    tokenizer: str
+    truncation_side: Literal["left", "right"]
+    padding_id: int | None
+    template: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None
+    mismatches: tuple[int, ...]
+
+
+VariantKind = Literal["alone", "batch", "order", "padded", "repeat", "segments", "threads"]
+
+
+class Variant(Record, frozen=True):
+    """The pairs of the subset scored in one way; ``skipped`` says why it was not, and then there are no rows.
+
+    Each of ``rows`` is a batch, by index of the pair, and is called ``calls`` times in turn; a pair may stand in several. The
+    logits are batch by batch, call by call.
+    """
+
+    kind: VariantKind
+    padding: Literal["left", "right"]
+    rows: tuple[tuple[int, ...], ...] = ()
+    calls: int = 1
+    skipped: str = ""
+
+
+class InvarianceRaw(Record, frozen=True):
+    """``invariance_reference.json`` and ``invariance_artifact.json`` of L2; the logits of all variants, one after another, are in ``.f32``.
+
+    ``shape`` is the batch and length that the scorer is fixed to, null where it takes any. ``unfinished`` counts the calls from
+    several threads that did not come back in time or raised; ``error`` is the first of what they raised.
+    """
+
+    format: Literal[1]
+    pairs: tuple[int, ...]
+    shape: tuple[int | None, int | None]
+    variants: tuple[Variant, ...]
+    unfinished: int
+    error: str
+
+
+class StagesRaw(Record, frozen=True):
+    """``stages.json`` of L0: the logits of some pairs after each step of the build, on ONNX Runtime's CPU provider, in ``stages.f32``.
+
+    ``taken_from`` is the L0 step of another target, with the same export, from which all but the last step was copied.
+    """
+
+    format: Literal[1]
+    pairs: tuple[int, ...]
+    steps: tuple[Literal["export", "optimise", "convert"], ...]
+    taken_from: str | None
 
 
 class ScoresRaw(Record, frozen=True):

@@ -10,6 +10,7 @@ claim: it is recomputed and compared, and a difference is a fault that shows bot
     Q-FINDING   a finding is not what limit and measurement give
     Q-VERDICT   a step's verdict is not what its findings give
     Q-CLAIM     the claim is not what the steps give
+    Q-PRESERVED a step is carried from an earlier root that does not rely on the same things; all else above holds of it as well
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import msgspec
 
 from evidence.manifest import Fault, digest_of
-from harness import derive, judge, ladder, plan, records
+from harness import derive, judge, ladder, lineage, plan, records
 from harness.errors import QualifyError
 from harness.records import (
     Finding,
@@ -28,20 +29,27 @@ from harness.records import (
     Plan,
     PlannedStep,
     PlannedTarget,
+    Qualification,
     Record,
     Request,
     Tier,
     Verdict,
 )
-from harness.root import Read, RootRecords, StepRecords, load
+from harness.root import Read, RootRecords, StepRecords, load, merged, step_records
 
 
 class Rejudged(Record, frozen=True):
-    """The judge's second opinion: faults (empty when the claim holds), and the verdict that the raw samples give."""
+    """The judge's second opinion: faults (empty when the claim holds), and the claim and verdict that the raw samples give.
+
+    ``measured`` is by target and tier what was derived from raw samples, for each step whose numbers count. Without records
+    there is neither claim nor measurement.
+    """
 
     faults: tuple[Fault, ...]
     records: RootRecords | None
     verdict: Verdict
+    claim: Qualification | None = None
+    measured: dict[tuple[str, Tier], tuple[Measurement, ...]] = msgspec.field(default_factory=dict)
 
 
 def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], None] | None = None) -> Rejudged:
@@ -50,9 +58,13 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
         found = load(read, paths)
     except QualifyError as error:
         return Rejudged(faults=(_fault("Q-RECORD", "", str(error)),), records=None, verdict="BLOCKED")
-    faults = list(_plan_faults(found.plan, read(records.LADDER)))
+    read, paths = merged(found.lineage, read, paths)
+    faults = list(_plan_faults(found.plan, read))
     plan_digest = digest_of(read(records.PLAN))
+    for origin, its in found.origins.items():
+        faults += _plan_faults(its.plan, read, records.origin_folder(origin))
     outcomes: dict[tuple[str, Tier], Outcome] = {}
+    counted: dict[tuple[str, Tier], tuple[Measurement, ...]] = {}
     total = sum(len(target.steps) for target in found.plan.targets)
     done = 0
     for target in found.plan.targets:
@@ -63,43 +75,73 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
             left = found.steps.get((target.name, step.tier))
             if left is None:  # that it may be missing is E-STEP, which evidence looked at
                 continue
-            outcome, step_faults = _step(found.plan, plan_digest, target, step, left, read)
+            if (target.name, step.tier) in found.preserved:
+                outcome, measured, step_faults = _carried(found, target, step, read, paths)
+            else:
+                artifact = records.artifact_place(found.lineage, target.name)
+                request = _request(found.plan, plan_digest, target, step.tier, artifact)
+                outcome, measured, step_faults = _step(request, step, left, read)
             faults += step_faults
+            if outcome.findings:
+                counted[target.name, step.tier] = measured
             outcomes[target.name, step.tier] = outcome
     claim = judge.qualification(found.plan, plan_digest, outcomes, found.claim.started_at, found.claim.ended_at)
     faults += _differences("Q-CLAIM", records.CLAIM, msgspec.to_builtins(found.claim), msgspec.to_builtins(claim))
-    return Rejudged(faults=tuple(sorted(faults)), records=found, verdict=claim.verdict)
+    return Rejudged(faults=tuple(sorted(faults)), records=found, verdict=claim.verdict, claim=claim, measured=counted)
 
 
 def _fault(rule: str, path: str, message: str) -> Fault:
     return Fault(rule, path, message)
 
 
-def _plan_faults(sealed: Plan, ladder_bytes: bytes) -> Iterator[Fault]:
+def _plan_faults(sealed: Plan, read: Read, place: str = "") -> Iterator[Fault]:
     """Q-LADDER: the same ladder, candidate and data give the same plan, so no limit was changed in between."""
+    at, ladder_bytes = place + records.LADDER, read(place + records.LADDER)
     try:
         asked = ladder.parse(ladder_bytes, records.LADDER)
         prebuilt = {t.name: t.artifact for t in sealed.targets if t.artifact is not None}
         made = plan.make(asked, ladder_bytes, sealed.candidate, sealed.inputs, prebuilt)
     except QualifyError as error:
-        yield _fault(
-            "Q-LADDER", records.LADDER, f"{records.LADDER}: expected a ladder that gives the sealed plan, got: {error}"
-        )
+        yield _fault("Q-LADDER", at, f"{at}: expected a ladder that gives the sealed plan, got: {error}")
         return
-    yield from _differences("Q-LADDER", records.PLAN, msgspec.to_builtins(sealed), msgspec.to_builtins(made))
+    yield from _differences("Q-LADDER", place + records.PLAN, msgspec.to_builtins(sealed), msgspec.to_builtins(made))
+
+
+def _carried(
+    found: RootRecords, target: PlannedTarget, step: PlannedStep, read: Read, paths: Collection[str]
+) -> tuple[Outcome, tuple[Measurement, ...], list[Fault]]:
+    """As ``_step``, of one that ran in an earlier root: looked at under its own plan, then judged under the limits of this one."""
+    key = target.name, step.tier
+    origin = found.origins[found.preserved[key]]
+    place = records.origin_folder(found.preserved[key])
+    folder = records.step_folder(step.tier, target.name)
+    was = next(
+        planned for planned in origin.plan.targets if planned.name == target.name
+    )  # E-STEP says that there is one
+    then = next(planned for planned in was.steps if planned.tier == step.tier)
+    artifact = records.artifact_place(origin.lineage, target.name)
+    request = _request(origin.plan, digest_of(read(place + records.PLAN)), was, step.tier, artifact)
+    outcome, measured, faults = _step(request, then, step_records(read, paths, folder), read)
+    faults = [_fault(f.rule, place + f.path, place + f.message) for f in faults]
+    here = lineage.relied_on(found.plan, found.environment, target, step.tier)
+    there = lineage.relied_on(origin.plan, origin.environment, was, step.tier)
+    for name, one, other in lineage.disagreements(here, there):
+        shown = f"expected {name} {judge.show_value(one)}, as in this root, got {judge.show_value(other)}"
+        faults.append(_fault("Q-PRESERVED", place + folder, f"{place}{folder}: {shown}"))
+    return judge.again(outcome, step.limits, measured), measured, faults
 
 
 def _step(
-    sealed: Plan, plan_digest: str, target: PlannedTarget, step: PlannedStep, left: StepRecords, read: Read
-) -> tuple[Outcome, list[Fault]]:
-    """The outcome that the raw samples give, and every difference to the claimed one."""
-    folder = records.step_folder(step.tier, target.name)
+    request: Request, step: PlannedStep, left: StepRecords, read: Read
+) -> tuple[Outcome, tuple[Measurement, ...], list[Fault]]:
+    """The outcome that the raw samples give, the measurements derived from them, and every difference to what is claimed."""
+    folder = request.step
     claimed = left.outcome
     faults: list[Fault] = []
-    request = _request(sealed, plan_digest, target, step.tier)
     if left.request is not None:
         asked, expected = msgspec.to_builtins(left.request), msgspec.to_builtins(request)
         faults += _differences("Q-REQUEST", f"{folder}/request.json", asked, expected)
+    measured: tuple[Measurement, ...] = ()
     if left.measurements is None:
         findings: tuple[Finding, ...] = ()
         verdict: Verdict = "BLOCKED"
@@ -108,30 +150,25 @@ def _step(
         faults += found
         faults += _metric_faults(f"{folder}/measurements.json", left.measurements.measurements, measured)
         findings = judge.judge(step.limits, measured)
-        verdict = "BLOCKED" if _broke(claimed) else judge.step_verdict(findings)
-        findings = () if _broke(claimed) else findings
+        verdict = "BLOCKED" if judge.broke(claimed) else judge.step_verdict(findings)
+        findings = () if judge.broke(claimed) else findings
     path = f"{folder}/outcome.json"
     faults += _differences("Q-FINDING", path, msgspec.to_builtins(claimed.findings), msgspec.to_builtins(findings))
     if claimed.verdict != verdict:
         faults.append(
             _fault("Q-VERDICT", path, f"{path}: expected verdict {verdict} from the samples, got {claimed.verdict}")
         )
-    same_step = {"tier": step.tier, "target": target.name, "candidate_digest": sealed.candidate.digest}
+    same_step = {"tier": step.tier, "target": request.target.name, "candidate_digest": request.candidate.digest}
     stated = {key: getattr(claimed, key) for key in same_step}
     faults += _differences("Q-REQUEST", path, stated, same_step)
     reason = claimed.reason if verdict == "BLOCKED" and not findings else judge.outcome_reason(verdict, findings)
     outcome = msgspec.structs.replace(claimed, verdict=verdict, findings=findings, reason=reason)
     if claimed.reason != reason:
         faults.append(_fault("Q-FINDING", path, f"{path}: expected reason {reason!r}, got {claimed.reason!r}"))
-    return outcome, faults
+    return outcome, measured, faults
 
 
-def _broke(outcome: Outcome) -> bool:
-    """Whether the child ended badly, so that its numbers, if any, do not count."""
-    return outcome.exit is None or outcome.exit.timed_out or outcome.exit.code != 0
-
-
-def _request(sealed: Plan, plan_digest: str, target: PlannedTarget, tier: Tier) -> Request:
+def _request(sealed: Plan, plan_digest: str, target: PlannedTarget, tier: Tier, artifact: str) -> Request:
     return Request(
         format=1,
         tier=tier,
@@ -142,7 +179,7 @@ def _request(sealed: Plan, plan_digest: str, target: PlannedTarget, tier: Tier) 
         seed=sealed.seed,
         plan_digest=plan_digest,
         step=records.step_folder(tier, target.name),
-        artifact=records.artifact_folder(target.name),
+        artifact=artifact,
     )
 
 

@@ -48,6 +48,23 @@ Limits = dict[str, Limit]
 
 PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+OperatorName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z][A-Za-z0-9]*$")]
+
+
+class HalfOptions(Record, frozen=True):
+    """fp16: operator types that stay in fp32 (null: the converter's own list), and whether inputs and outputs keep their dtype."""
+
+    block: tuple[OperatorName, ...] | None = None
+    keep_io: bool = True
+
+
+class IntegerOptions(Record, frozen=True):
+    """int8: ``dynamic`` measures activations at each call, ``static`` once on the first ``pairs`` of ``calibration`` (JSONL)."""
+
+    method: Literal["dynamic", "static"] = "dynamic"
+    per_channel: bool = False
+    calibration: str | None = None
+    pairs: PositiveInt = 32
 
 
 class BuildOptions(Record, frozen=True):
@@ -57,6 +74,11 @@ class BuildOptions(Record, frozen=True):
     opset: Annotated[int, msgspec.Meta(ge=11, le=23)] = 17
     shape: Literal["dynamic"] | tuple[PositiveInt, PositiveInt] = "dynamic"
     integers: Literal["int64", "int32"] = "int64"
+    optimize: Literal["none", "basic", "fused"] = "none"
+    external_data: bool = False
+    repeat_export: bool = False
+    fp16: HalfOptions = HalfOptions()
+    int8: IntegerOptions = IntegerOptions()
     time_limit_s: Seconds = 900.0
 
 
@@ -72,12 +94,19 @@ class PerfOptions(Record, frozen=True):
 
 
 class ParityOptions(Record, frozen=True):
-    """L2: the built-in pairs and those of ``pairs`` (JSONL of query and document) through PyTorch fp32 and the artifact."""
+    """L2: the built-in pairs and those of ``pairs`` (JSONL of query and document) through PyTorch fp32 and the artifact.
+
+    ``invariance_pairs`` of them, none longer than ``invariance_tokens`` where enough are so short, are scored again in other
+    batches, paddings, orders and threads.
+    """
 
     pairs: str | None = None
     batch_size: PositiveInt = 16
     max_length: PositiveInt = 512
     noise: Annotated[float, msgspec.Meta(ge=0)] = 1e-4
+    invariance_pairs: Annotated[int, msgspec.Meta(ge=8)] = 24
+    invariance_tokens: PositiveInt = 128
+    deadlock_s: Seconds = 60.0
     time_limit_s: Seconds = 900.0
 
 
@@ -163,11 +192,15 @@ class DataFact(Record, frozen=True):
 
 
 class Inputs(Record, frozen=True):
-    """The data of the root. ``groups`` is null with ``groups_blocked`` set when the dataset could not be had."""
+    """The data of the root. ``groups`` is null with ``groups_blocked`` set when the dataset could not be had.
+
+    ``calibration`` are the pairs that a static int8 conversion measures activations on.
+    """
 
     pairs: DataFact | None
     groups: DataFact | None
     groups_blocked: str | None = None
+    calibration: DataFact | None = None
 
 
 class PrebuiltArtifact(Record, frozen=True):
@@ -332,12 +365,26 @@ class Qualification(Record, frozen=True):
     ended_at: str
 
 
+class Superseded(Record, frozen=True):
+    """An earlier root that this one replaces: its root digest, and why."""
+
+    digest: Annotated[str, msgspec.Meta(pattern="^blake3:[0-9a-f]{64}$")]
+    reason: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Preserved(Record, frozen=True):
+    """An earlier root from which steps are carried: its root digest, and their folders (``step_folder``), sorted."""
+
+    origin: Annotated[str, msgspec.Meta(pattern="^blake3:[0-9a-f]{64}$")]
+    steps: tuple[str, ...]
+
+
 class Lineage(Record, frozen=True):
-    """What this root relies on or replaces. Both are empty for a root that stands alone."""
+    """What this root replaces, and what it carries of earlier roots. Both are empty for a root that stands alone."""
 
     format: Literal[1]
-    supersedes: tuple[dict[str, str], ...] = ()
-    preserved: tuple[dict[str, str], ...] = ()
+    supersedes: tuple[Superseded, ...] = ()
+    preserved: tuple[Preserved, ...] = ()
 
 
 class Environment(Record, frozen=True):
@@ -374,11 +421,15 @@ def to_json(value: Any) -> bytes:
     return (json.dumps(plain, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=True) + "\n").encode("ascii")
 
 
+def parse_json(data: bytes) -> Any:
+    """JSON in any spelling as plain values. Raises ``ValueError`` (duplicate key, NaN, not UTF-8, no JSON) or ``RecursionError``."""
+    return json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+
+
 def from_json(data: bytes, kind: type[T], where: str) -> T:
     """Read a record from bytes. Raises ``RecordError`` with the place; see the module's docstring for what is refused."""
     try:
-        plain = json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
-        value = msgspec.convert(plain, kind, strict=True)
+        value = msgspec.convert(parse_json(data), kind, strict=True)
         if to_json(value) != data:
             message = "another spelling of it (keys missing, unsorted, or other white space)"
             raise ValueError(message)
@@ -412,6 +463,18 @@ def artifact_folder(target: str) -> str:
     return f"artifacts/{target}"
 
 
+def origin_folder(origin: str) -> str:
+    """The root-relative folder, with a ``/``, of what is carried of an earlier root, by its root digest."""
+    return f"preserved/{origin.removeprefix('blake3:')[:16]}/"
+
+
+def artifact_place(lineage: Lineage, target: str) -> str:
+    """Where a root holds a target's artifact: with the L0 that is carried, or in ``artifact_folder``."""
+    build = step_folder("L0", target)
+    places = (origin_folder(entry.origin) for entry in lineage.preserved if build in entry.steps)
+    return next(places, "") + artifact_folder(target)
+
+
 # Root-relative names of the files that every root has.
 LADDER, PLAN, ENVIRONMENT, LINEAGE, CLAIM = (
     "ladder.yaml",
@@ -420,4 +483,4 @@ LADDER, PLAN, ENVIRONMENT, LINEAGE, CLAIM = (
     "lineage.json",
     "qualification.json",
 )
-PAIRS, GROUPS = "inputs/pairs.jsonl", "inputs/groups.jsonl"
+PAIRS, GROUPS, CALIBRATION = "inputs/pairs.jsonl", "inputs/groups.jsonl", "inputs/calibration.jsonl"

@@ -6,21 +6,20 @@ crashes is BLOCKED, an interrupt ends the climb but what was measured is sealed 
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+
+import msgspec
 
 from evidence import manifest, seal
-from harness import candidate, data, judge, ladder, launch, plan, records
+from harness import candidate, data, judge, ladder, launch, plan, records, step
 from harness.environment import observe
-from harness.errors import AskedWrongly, NotSealed, RecordError, Unavailable
+from harness.errors import AskedWrongly, NotSealed, Unavailable
+from harness.preserve import Past
 from harness.records import (
     DataFact,
     HubData,
     Inputs,
-    Lineage,
-    Measurements,
     Outcome,
     Plan,
     PlannedStep,
@@ -31,24 +30,9 @@ from harness.records import (
     Request,
     Tier,
     Verdict,
-    from_json,
     to_json,
 )
-
-INTERRUPTED = "interrupted by the user"
-
-
-class Watcher(Protocol):
-    """Who is told how the climb goes; ``report.live.Live`` shows it."""
-
-    def step_started(self, target: str, tier: Tier) -> None:
-        """A child starts."""
-
-    def progress(self, target: str, tier: Tier, done: int, total: int, what: str) -> None:
-        """``done`` of ``total`` units of ``what`` are done in the running step."""
-
-    def step_ended(self, target: str, tier: Tier, outcome: Outcome) -> None:
-        """The step has its verdict."""
+from harness.step import INTERRUPTED, Watcher, now
 
 
 class Prepared(Record, frozen=True):
@@ -69,11 +53,6 @@ class Climbed(Record, frozen=True):
     digest: str
     claim: Qualification
     interrupted: bool
-
-
-def now() -> str:
-    """UTC, RFC 3339 with milliseconds and ``Z``."""
-    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
@@ -125,6 +104,7 @@ def _inputs(asked: ladder.Ladder, base: Path) -> tuple[Inputs, dict[str, bytes]]
             found = (*data.read_pairs(_read(base / own, own), own), *found)
         files[records.PAIRS] = data.render_pairs(found)
         pairs = data.pair_facts(found, source=f"built-in and {own}" if own else "built-in")
+    calibration = _calibration(asked, base, files)
     if asked.tiers.L3 is not None:
         options = asked.tiers.L3
         try:
@@ -145,7 +125,19 @@ def _inputs(asked: ladder.Ladder, base: Path) -> tuple[Inputs, dict[str, bytes]]
             )
         except Unavailable as error:
             blocked = str(error)
-    return Inputs(pairs=pairs, groups=groups, groups_blocked=blocked), files
+    return Inputs(pairs=pairs, groups=groups, groups_blocked=blocked, calibration=calibration), files
+
+
+def _calibration(asked: ladder.Ladder, base: Path, files: dict[str, bytes]) -> DataFact | None:
+    """The bounded pairs that a static int8 conversion measures activations on, put into ``files``; None where none are asked for."""
+    options = asked.tiers.L0.int8
+    if options.calibration is None:
+        return None
+    found = data.read_pairs(_read(base / options.calibration, options.calibration), options.calibration)
+    bounded = found[: options.pairs]
+    files[records.CALIBRATION] = data.render_pairs(bounded)
+    facts = data.pair_facts(bounded, source=options.calibration)
+    return msgspec.structs.replace(facts, path=records.CALIBRATION, bounds={"pairs": options.pairs})
 
 
 def _read(path: Path, named: str) -> bytes:
@@ -157,8 +149,8 @@ def _read(path: Path, named: str) -> bytes:
         ) from error
 
 
-def climb(prepared: Prepared, out: Path, watcher: Watcher) -> Climbed:
-    """Run every step of the plan, judge, seal and publish at ``out``, which must not exist.
+def climb(prepared: Prepared, out: Path, watcher: Watcher, past: Past | None = None) -> Climbed:
+    """Run every step of the plan that is not carried, judge, seal and publish at ``out``, which must not exist.
 
     Raises AskedWrongly when ``out`` is taken, NotSealed when the disk does not take the root.
     """
@@ -167,7 +159,7 @@ def climb(prepared: Prepared, out: Path, watcher: Watcher) -> Climbed:
     except seal.SealError as error:
         raise AskedWrongly(str(error)) from error
     try:
-        return _climb(prepared, staging, out, watcher)
+        return _climb(prepared, staging, out, watcher, past or Past())
     except (seal.SealError, OSError) as error:
         raise NotSealed(
             f"{out}: expected to seal the climb, got: {error}; what was measured is in {staging}: "
@@ -175,7 +167,7 @@ def climb(prepared: Prepared, out: Path, watcher: Watcher) -> Climbed:
         ) from error
 
 
-def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher) -> Climbed:
+def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past: Past) -> Climbed:
     started = now()
     plan_bytes = to_json(prepared.plan)
     plan_digest = manifest.digest_of(plan_bytes)
@@ -183,24 +175,55 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher) -> Cl
     write(records.LADDER, prepared.ladder_bytes)
     write(records.PLAN, plan_bytes)
     write(records.ENVIRONMENT, to_json(observe(prepared.ladder_folder)))
-    write(records.LINEAGE, to_json(Lineage(format=1)))
     for path, content in prepared.files.items():
         write(path, content)
     outcomes: dict[tuple[str, Tier], Outcome] = {}
+    carried: list[tuple[str, Tier]] = []
     interrupted = False
     for target in prepared.plan.targets:
-        for step in target.steps:
-            outcome = _step(prepared, staging, plan_digest, target, step, watcher)
-            outcomes[target.name, step.tier] = outcome
-            interrupted = outcome.reason == INTERRUPTED
+        for planned in target.steps:
+            key = target.name, planned.tier
+            if (origin := past.origin(key)) is not None:
+                carried.append(key)
+                outcome = past.carry(staging, target.name, planned)
+                said = outcome.reason or f"preserved from {origin}"
+                watcher.step_ended(*key, msgspec.structs.replace(outcome, exit=None, reason=said))
+            else:
+                artifact = records.artifact_place(past.lineage(carried), target.name)
+                request = _request(prepared.plan, plan_digest, target, planned, artifact)
+                outcome = _run(prepared, staging, request, planned, watcher)
+                interrupted = outcome.reason == INTERRUPTED
+            outcomes[key] = outcome
             if outcome.verdict != "PASS":
                 break
         if interrupted:
             break
+    write(records.LINEAGE, to_json(past.lineage(carried)))
     claim = judge.qualification(prepared.plan, plan_digest, outcomes, started, now())
     write(records.CLAIM, to_json(claim))
     digest = seal.seal(staging, out)
     return Climbed(root=out, digest=digest, claim=claim, interrupted=interrupted)
+
+
+def _request(made: Plan, plan_digest: str, target: PlannedTarget, planned: PlannedStep, artifact: str) -> Request:
+    return Request(
+        format=1,
+        tier=planned.tier,
+        target=target,
+        candidate=made.candidate,
+        options=made.options,
+        inputs=made.inputs,
+        seed=made.seed,
+        plan_digest=plan_digest,
+        step=records.step_folder(planned.tier, target.name),
+        artifact=artifact,
+    )
+
+
+def _run(prepared: Prepared, staging: Path, request: Request, planned: PlannedStep, watcher: Watcher) -> Outcome:
+    name = request.target.name
+    places = launch.Places(root=staging, model=prepared.model_folder, prebuilt=prepared.prebuilt.get(name))
+    return step.run(request, planned.limits, places, watcher)
 
 
 def _writer(staging: Path) -> Callable[[str, bytes], None]:
@@ -208,71 +231,6 @@ def _writer(staging: Path) -> Callable[[str, bytes], None]:
         seal.write_new(staging, path, content)
 
     return write
-
-
-def _step(
-    prepared: Prepared, staging: Path, plan_digest: str, target: PlannedTarget, step: PlannedStep, watcher: Watcher
-) -> Outcome:
-    """Run and judge one step; always leaves ``outcome.json``."""
-    made = prepared.plan
-    folder = records.step_folder(step.tier, target.name)
-    request = Request(
-        format=1,
-        tier=step.tier,
-        target=target,
-        candidate=made.candidate,
-        options=made.options,
-        inputs=made.inputs,
-        seed=made.seed,
-        plan_digest=plan_digest,
-        step=folder,
-        artifact=records.artifact_folder(target.name),
-    )
-    watcher.step_started(target.name, step.tier)
-    started, ended, ended_as, redactions, reason = now(), None, None, 0, ""
-    try:
-        if step.tier == "L3" and made.inputs.groups_blocked is not None:
-            reason = made.inputs.groups_blocked
-        else:
-            places = launch.Places(
-                root=staging, model=prepared.model_folder, prebuilt=prepared.prebuilt.get(target.name)
-            )
-            ended_as, redactions = launch.run_step(
-                request, places, lambda done, total, what: watcher.progress(target.name, step.tier, done, total, what)
-            )
-            reason = launch.why_blocked(staging, request, ended_as)
-    except KeyboardInterrupt:
-        reason = INTERRUPTED
-    ended = now()
-    found = None if reason else _measurements(staging, folder)
-    findings = judge.judge(step.limits, found.measurements) if found is not None else ()
-    verdict = judge.step_verdict(findings)
-    outcome = Outcome(
-        format=1,
-        tier=step.tier,
-        target=target.name,
-        verdict=verdict,
-        reason=reason or judge.outcome_reason(verdict, findings),
-        plan_digest=plan_digest,
-        candidate_digest=made.candidate.digest,
-        artifact_digest=launch.artifact_digest_of(staging, request),
-        started_at=started,
-        ended_at=ended,
-        exit=ended_as,
-        redactions=redactions,
-        findings=findings,
-    )
-    seal.write_new(staging, f"{folder}/outcome.json", to_json(outcome))
-    watcher.step_ended(target.name, step.tier, outcome)
-    return outcome
-
-
-def _measurements(staging: Path, folder: str) -> Measurements | None:
-    path = staging / folder / "measurements.json"
-    try:
-        return from_json(path.read_bytes(), Measurements, f"{folder}/measurements.json")
-    except (OSError, RecordError):
-        return None
 
 
 def exit_code(verdict: Verdict) -> int:

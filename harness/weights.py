@@ -51,6 +51,20 @@ def read_weights(folder: Path) -> Weights:
 
 def read_header(path: Path) -> dict[str, tuple[str, int]]:
     """The tensors of a safetensors file: name to dtype and number of elements. Raises ``CandidateError`` with the fault."""
+    return {key: (dtype, math.prod(shape)) for key, (dtype, shape) in read_shapes(path).items()}
+
+
+def shapes_of(folder: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Dtype and shape of every tensor in the weights that ``read_weights`` takes. Raises ``CandidateError``."""
+    found: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for name in read_weights(folder).files:
+        if name != INDEX:
+            found |= read_shapes(folder / name)
+    return found
+
+
+def read_shapes(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """The tensors of a safetensors file: name to dtype and shape. Raises ``CandidateError`` with the fault."""
     name, size = path.name, path.stat().st_size
     with path.open("rb") as file:
         first = file.read(8)
@@ -78,7 +92,7 @@ def read_header(path: Path) -> dict[str, tuple[str, int]]:
     if size != expected:
         what = "cut off; fetch it again" if size < expected else "more than its header says"
         raise CandidateError(f"{name}: expected {expected} bytes by its header, got {size}; the file is {what}")
-    return {key: (entry["dtype"], math.prod(entry["shape"])) for key, entry in tensors}
+    return {key: (entry["dtype"], tuple(entry["shape"])) for key, entry in tensors}
 
 
 def refuse_pointer(name: str, first_bytes: bytes) -> None:

@@ -2,6 +2,8 @@
 
     python -m harness.worker step STEP ROOT MODEL PREBUILT SCRATCH DESCRIPTOR
     python -m harness.worker dataset FOLDER DESCRIPTOR
+    python -m harness.worker bisect FOLDER DESCRIPTOR
+    python -m harness.worker tree MODEL FOLDER DESCRIPTOR
 
 Exit codes: 0 done; 30 no number, with the reason in ``blocked.json`` (or ``unavailable.txt``). An exception that is not a
 ``Blocked`` is a fault of something below the stage (a new transformers that breaks the export): its traceback goes to the log,
@@ -19,9 +21,9 @@ from harness import derive, derive_rerank, process
 from harness.errors import QualifyError, Unavailable
 from harness.launch import machine_paths
 from harness.raw import BlockedRaw
-from harness.records import TIER_NAMES, Request, from_json
+from harness.records import TIER_NAMES, Request, from_json, to_json
 from harness.redact import scrub
-from harness.stages import STAGES
+from harness.stages import STAGES, bisect, module_tree
 from harness.stages.dataset import fetch
 from harness.stages.job import Channel, Job
 
@@ -36,6 +38,10 @@ def main(arguments: list[str]) -> int:
     channel = Channel(int(descriptor))
     if kind == "dataset":
         return _dataset(Path(places[0]), channel)
+    if kind == "tree":
+        return _tree(Path(places[0]), Path(places[1]))
+    if kind == "bisect":
+        return _bisect(Path(places[0]), channel)
     step, root, model, prebuilt, scratch = places
     folders = Path(root), Path(model), Path(prebuilt) if prebuilt else None, Path(scratch)
     return _step(step, folders, channel)
@@ -46,6 +52,28 @@ def _dataset(folder: Path, channel: Channel) -> int:
         fetch(folder, channel.progress)
     except Unavailable as error:
         (folder / "unavailable.txt").write_text(str(error), encoding="utf-8")
+        return BLOCKED
+    return 0
+
+
+def _tree(model: Path, folder: Path) -> int:
+    try:
+        (folder / "tree.txt").write_text(module_tree.module_tree(model), encoding="utf-8")
+    except Exception as error:  # noqa: BLE001 - what transformers raises for a model it does not know is the answer
+        reason = f"{type(error).__name__}: {_one_line(str(error))}"
+        (folder / "unavailable.txt").write_text(reason, encoding="utf-8")
+        return BLOCKED
+    return 0
+
+
+def _bisect(folder: Path, channel: Channel) -> int:
+    try:
+        bisect.search(folder, channel.progress)
+    except Exception as error:  # noqa: BLE001 - as for a step: a library's exception is no fault of the graph
+        traceback.print_exc()
+        reason = str(error) if isinstance(error, QualifyError) else f"bisect: {type(error).__name__}: {error}"
+        record = BlockedRaw(format=1, reason=scrub(_one_line(reason), machine_paths(scratch=folder))[0])
+        (folder / "blocked.json").write_bytes(to_json(record))
         return BLOCKED
     return 0
 

@@ -19,6 +19,7 @@ ML = {
     "mteb",
     "onnx",
     "onnxscript",
+    "openvino",
     "tokenizers",
     "safetensors",
     "peft",

@@ -37,13 +37,22 @@ METRICS: dict[str, Metric] = {
     "operator_count": Metric("L0", "nodes", int, "top-level nodes of one operator type", "operator type"),
     "initializer_count": Metric("L0", "tensors", int, "initializers of one dtype", "ONNX dtype"),
     "initializer_bytes": Metric("L0", "bytes", int, "bytes of the initializers of one dtype", "ONNX dtype"),
+    "external_files": Metric("L0", "files", int, "files beside the graph that hold weights"),
     "payload_bytes": Metric("L0", "bytes", int, "bytes of all files of the artifact"),
     "payload_ratio": Metric("L0", "ratio", float, "payload bytes over 4 bytes a checkpoint parameter"),
+    "payload_over_export": Metric(
+        "L0", "ratio", float, "payload bytes over those of the fp32 export; null for a prebuilt artifact"
+    ),
     "realised_precision": Metric(
         "L0", "precision", str, "fp32, fp16, int8 or mixed, from initializer bytes and operators"
     ),
     "half_range_constants": Metric(
         "L0", "values", int, "constants beyond the range of half precision before conversion"
+    ),
+    "clipped_constants": Metric("L0", "values", int, "constants that the conversion to half precision changed"),
+    "kept_nodes": Metric("L0", "nodes", int, "nodes that the conversion to half precision left in fp32"),
+    "searched_nodes": Metric(
+        "L0", "nodes", int, "of the kept nodes, those without which the fp16 graph did not load or was not finite"
     ),
     "checker_faults": Metric("L0", "faults", int, "faults found by the full ONNX check with shape inference"),
     "head_gap_ratio": Metric(
@@ -52,8 +61,20 @@ METRICS: dict[str, Metric] = {
         float,
         "largest gap between the graph's head weights and the checkpoint's, over the largest weight",
     ),
+    "missing_keys": Metric("L0", "tensors", int, "tensors of the model class that the checkpoint does not hold"),
+    "unexpected_keys": Metric("L0", "tensors", int, "tensors of the checkpoint that the model class does not take"),
+    "raw_logits": Metric(
+        "L0", "boolean", bool, "whether no activation stands between the last matrix product and the output"
+    ),
     "probe_faults": Metric(
         "L0", "probes", int, "batch and length probes that crashed, or gave a wrong shape or a non-finite logit"
+    ),
+    "provider_nodes": Metric("L0", "nodes", int, "nodes that one provider of the runtime took", "provider"),
+    "own_provider_nodes": Metric("L0", "nodes", int, "nodes that the target's provider took"),
+    "optimised_nodes": Metric("L0", "nodes", int, "nodes of the graph that the runtime executes"),
+    "optimised_casts": Metric("L0", "nodes", int, "Cast nodes of the graph that the runtime executes"),
+    "export_repeat_equal": Metric(
+        "L0", "boolean", bool, "whether a second export gave the same bytes; null where it was not asked for"
     ),
     "session_load_ms": Metric("L0", "ms", float, "time to load the artifact on the named provider"),
     "build_seconds": Metric("L0", "s", float, "wall time to export and convert; zero for a prebuilt artifact"),
@@ -78,13 +99,22 @@ METRICS: dict[str, Metric] = {
     "loaded_rss_bytes": Metric("L1", "bytes", int, "resident memory of the process tree after load"),
     "peak_rss_bytes": Metric("L1", "bytes", int, "sampled peak of the process tree's resident memory"),
     # L2 parity
-    "pairs": Metric("L2", "pairs", int, "pairs scored by both sides"),
-    "non_finite_count": Metric("L2", "logits", int, "NaN or infinite logits on either side"),
+    "pairs": Metric("L2", "pairs", int, "pairs given to both sides"),
+    "refused_pairs": Metric("L2", "pairs", int, "pairs that either side could not score, alone either"),
+    "non_finite_count": Metric("L2", "logits", int, "NaN or infinite logits on either side, in any batch or padding"),
     "max_abs_gap": Metric("L2", "logit", float, "largest absolute difference of logits to PyTorch fp32"),
     "mean_abs_gap": Metric("L2", "logit", float, "mean absolute difference of logits to PyTorch fp32"),
+    "p99_abs_gap": Metric("L2", "logit", float, "99th percentile of the absolute differences to PyTorch fp32"),
     "gap_over_spread": Metric("L2", "ratio", float, "largest gap over the standard deviation of the reference"),
+    "gap_after": Metric(
+        "L2", "logit", float, "largest gap of some of the pairs after one step of the build, on the CPU", "build step"
+    ),
+    "gap_step": Metric("L2", "step", str, "the step that adds most to the gap: export, optimise, convert or runtime"),
     "pearson": Metric("L2", "correlation", float, "Pearson correlation of logits"),
+    "spearman": Metric("L2", "correlation", float, "Spearman rank correlation"),
     "kendall_tau_b": Metric("L2", "correlation", float, "Kendall rank correlation, tau-b"),
+    "top_1_agreement": Metric("L2", "share", float, "whether PyTorch's first pair is the artifact's, ties shared"),
+    "top_10_agreement": Metric("L2", "share", float, "share of the artifact's first 10 pairs among PyTorch's first 10"),
     "discordant_pairs": Metric(
         "L2", "pairs", int, "pairs of pairs in reversed order whose reference gap exceeds the noise"
     ),
@@ -92,12 +122,57 @@ METRICS: dict[str, Metric] = {
         "L2", "boolean", bool, "whether no pair of pairs beyond the noise is tied or in reversed order"
     ),
     "cosine": Metric("L2", "cosine", float, "cosine of the logit vectors; for continuity, never alone"),
+    "sqnr_db": Metric(
+        "L2", "dB", float, "signal to noise of the logits; null where the sides are equal; for continuity"
+    ),
     "distinct_logits": Metric(
         "L2", "logits", int, "distinct values among the artifact's logits; 1 is a constant output"
     ),
+    "effective_length": Metric("L2", "tokens", int, "tokens of the longest pair, as seen in the tensors"),
     "truncated_pairs": Metric("L2", "pairs", int, "pairs cut at the maximum length"),
+    "truncation_faults": Metric(
+        "L2", "pairs", int, "pairs cut at another end than the tokenizer says, or at another length than planned"
+    ),
     "token_mismatches": Metric(
         "L2", "pairs", int, "pairs whose tensors differ between two paths through the tokenizer"
+    ),
+    "separator_faults": Metric(
+        "L2", "pairs", int, "pairs that are not joined and framed by the special tokens of the tokenizer's family"
+    ),
+    "padding_id_agrees": Metric(
+        "L2", "boolean", bool, "whether batches are padded with the tokenizer's own padding token"
+    ),
+    "batch_gap_reference": Metric(
+        "L2", "logit", float, "largest change of a PyTorch logit from alone to a mixed batch"
+    ),
+    "batch_gap_runtime": Metric("L2", "logit", float, "largest change of a logit from alone to a mixed batch"),
+    "order_gap_reference": Metric("L2", "logit", float, "largest change of a PyTorch logit when its batch is reversed"),
+    "order_gap_runtime": Metric("L2", "logit", float, "largest change of a logit when its batch is reversed"),
+    "padding_gap_reference": Metric(
+        "L2", "logit", float, "largest change of a PyTorch logit when its pair is padded on the tokenizer's side"
+    ),
+    "padding_gap_runtime": Metric(
+        "L2", "logit", float, "largest change of a logit when its pair is padded on the tokenizer's side"
+    ),
+    "unused_padding_gap_reference": Metric("L2", "logit", float, "as padding_gap_reference, on the side not in use"),
+    "unused_padding_gap_runtime": Metric("L2", "logit", float, "as padding_gap_runtime, on the side not in use"),
+    "repeat_gap_reference": Metric("L2", "logit", float, "largest change of a PyTorch logit over three equal calls"),
+    "repeat_gap_runtime": Metric("L2", "logit", float, "largest change of a logit over three equal calls"),
+    "segment_gap_reference": Metric(
+        "L2", "logit", float, "largest change of a PyTorch logit when segment ids are zeroed; null with one segment"
+    ),
+    "segment_gap_runtime": Metric(
+        "L2", "logit", float, "largest change of a logit when segment ids are zeroed; null with one segment"
+    ),
+    "segment_faults": Metric(
+        "L2", "sides", int, "sides whose logits stay when segment ids are zeroed though the model has two segments"
+    ),
+    "threads_gap": Metric(
+        "L2", "logit", float, "largest change of a logit when 8 threads call the session 10 times each"
+    ),
+    "threads_deadlocked": Metric("L2", "calls", int, "of those 80 calls, those that had not come back in time"),
+    "fallback_nodes": Metric(
+        "L2", "nodes", int, "nodes other than shape arithmetic that another provider than the target's took"
     ),
     # L3 rerank
     "groups": Metric("L3", "groups", int, "groups scored"),
@@ -123,10 +198,15 @@ METRICS: dict[str, Metric] = {
 SCORERS = ("reference", "source_order", "random", "oracle", "constant", "length", "word_overlap", "bm25")
 """The rows beside the model in L3, the parameter of ``row_ndcg_at_10``."""
 
+BUILD_STEPS = ("export", "optimise", "convert")
+"""The steps of a build after which logits are kept, the parameter of ``gap_after``."""
+
 PARAMETERS = {
     "operator type": re.compile(r"[A-Za-z0-9_]+"),
     "ONNX dtype": re.compile(r"[A-Z0-9]+"),
     "scorer": re.compile("|".join(SCORERS)),
+    "provider": re.compile(r"[A-Za-z0-9_]+"),
+    "build step": re.compile("|".join(BUILD_STEPS)),
 }
 
 FIXED_LIMITS: dict[Tier, Limits] = {
@@ -135,13 +215,28 @@ FIXED_LIMITS: dict[Tier, Limits] = {
         "unfed_inputs": Limit(exactly=0),
         "unused_tokenizer_inputs": Limit(exactly=0),
         "checker_faults": Limit(exactly=0),
+        "raw_logits": Limit(exactly=True),
         "probe_faults": Limit(exactly=0),
+        "own_provider_nodes": Limit(at_least=1.0),
     },
     "L1": {},
     "L2": {
+        "refused_pairs": Limit(exactly=0),
         "non_finite_count": Limit(exactly=0),
-        "token_mismatches": Limit(exactly=0),
         "distinct_logits": Limit(at_least=2.0),
+        "truncation_faults": Limit(exactly=0),
+        "token_mismatches": Limit(exactly=0),
+        "separator_faults": Limit(exactly=0),
+        "padding_id_agrees": Limit(exactly=True),
+        "batch_gap_reference": Limit(at_most=1e-3),
+        "order_gap_reference": Limit(at_most=1e-3),
+        "padding_gap_reference": Limit(at_most=1e-3),
+        "repeat_gap_reference": Limit(at_most=1e-3),
+        "repeat_gap_runtime": Limit(at_most=1e-3),
+        "segment_faults": Limit(exactly=0),
+        "threads_gap": Limit(at_most=0.0),
+        "threads_deadlocked": Limit(exactly=0),
+        "fallback_nodes": Limit(exactly=0),
     },
     "L3": {"non_finite_scores": Limit(exactly=0), "judged_groups": Limit(at_least=1.0)},
 }
@@ -150,6 +245,12 @@ FIXED_LIMITS: dict[Tier, Limits] = {
 HEAD_GAP: dict[Precision, float] = {"fp32": 0.0, "fp16": 2.0**-11, "int8": 2.0**-6}
 """``head_gap_ratio`` allowed by precision: none; half an ulp of fp16's 11-bit significand; two steps of a signed 8-bit grid."""
 
+INVARIANCE_GAP: dict[Precision, float] = {"fp32": 1e-3, "fp16": 0.1}
+"""Logits that batch, order and padding may move: what published recipes allow the whole artifact to differ by.
+
+Not for int8: where activations are scaled by the largest of the whole batch, other rows and padding do move a logit.
+"""
+
 
 def fixed_limits(tier: Tier, precision: Precision) -> Limits:
     """The limits that every step of ``tier`` on a target of ``precision`` carries, whatever the ladder says."""
@@ -157,6 +258,9 @@ def fixed_limits(tier: Tier, precision: Precision) -> Limits:
     if tier == "L0":
         limits["realised_precision"] = Limit(exactly=precision)
         limits["head_gap_ratio"] = Limit(at_most=HEAD_GAP[precision])
+    if tier == "L2" and precision in INVARIANCE_GAP:
+        names = ("batch_gap_runtime", "order_gap_runtime", "padding_gap_runtime")
+        limits |= {name: Limit(at_most=INVARIANCE_GAP[precision]) for name in names}
     return limits
 
 

@@ -101,10 +101,18 @@ def _lineage(records: RootRecords) -> Iterator[Html]:
     lineage = records.lineage
     if not lineage.supersedes and not lineage.preserved:
         yield el("p", "This root stands alone: it replaces none and relies on none.")
-    for title, entries in (("Replaces", lineage.supersedes), ("Relies on", lineage.preserved)):
-        for entry in entries:
-            yield el("h3", title)
-            yield facts([(name, code(value)) for name, value in sorted(entry.items())])
+    for old in lineage.supersedes:
+        yield el("h3", "Replaces")
+        yield facts([("Root digest", code(old.digest)), ("Reason", code(old.reason))])
+    for entry in view.carried(records):
+        yield el("h3", "Relies on")
+        yield el(
+            "p",
+            "These steps did not run here: their samples were sealed in an earlier root, and are judged again here.",
+        )
+        steps = (("Steps", entry.steps), ("Judged by other limits than there", entry.limits))
+        rows = [(name, join((code(step) for step in named), ", ")) for name, named in steps if named]
+        yield facts([("Root digest", code(entry.origin)), *rows])
 
 
 def _verify(records: RootRecords, digest: str) -> Iterator[Html]:

@@ -14,7 +14,7 @@ from harness.report.live import duration
 from harness.report.markup import Html, code, el, facts, join, table, text
 from harness.report.sections import verdict
 from harness.report.source import Source
-from harness.root import Read, RootRecords
+from harness.root import Read, RootRecords, merged
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """What a browser may do with the page: show it. Style is inline; nothing is fetched and nothing runs."""
@@ -30,7 +30,7 @@ def render(records: RootRecords, read: Read, paths: Collection[str], digest: str
 
     Raises AskedWrongly when matplotlib is not installed (``pip install 'qualify[report]'``).
     """
-    source = Source(read, paths)
+    source = Source(*merged(records.lineage, read, paths))
     targets = [
         sections.target(records, source, planned, place) for place, planned in enumerate(records.plan.targets, start=1)
     ]
@@ -122,6 +122,7 @@ def _rung(records: RootRecords, target: PlannedTarget, tier: Tier) -> Html:
     bounds = view.bounds(records, target.name) if tier == "L3" else None
     lines += [f"on {bounds}"] if bounds else []
     lines += [f"in {duration(took)}"] if took is not None else []
+    lines += ["preserved"] if (target.name, tier) in records.preserved else []
     return join([verdict(found), *(el("span", line, class_="key") for line in lines)])
 
 

@@ -43,6 +43,11 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
     if plan.inputs.groups is not None:
         data = plan.inputs.groups
         lines.append(f"- Ranked data: {_code(data.source)}, digest {_code(data.digest)}")
+    for entry in view.carried(records):
+        lines.append(f"- Preserved from {_code(entry.origin)}: {', '.join(map(_code, entry.steps))}")
+        if entry.limits:
+            lines.append(f"- Judged by other limits than there: {', '.join(map(_code, entry.limits))}")
+    lines += [f"- Replaces {_code(old.digest)}: {_code(old.reason)}" for old in records.lineage.supersedes]
     lines.append(f"- Root digest: {_code(digest)}")
     yield "\n".join(lines)
     if _smoke(records):
@@ -105,6 +110,8 @@ def _tier_cell(records: RootRecords, target: PlannedTarget, tier: Tier) -> str:
         return "deferred"
     claim = view.claims(records).get(target.name)
     verdict = claim.tiers.get(tier, "NOT_RUN") if claim else "NOT_RUN"
+    if (target.name, tier) in records.preserved:
+        return f"{wording.sign(verdict)} (preserved)"
     took = view.seconds(records, target.name, tier)
     return wording.sign(verdict) + (f" ({duration(took)})" if took is not None else "")
 

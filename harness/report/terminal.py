@@ -1,4 +1,4 @@
-"""A root, a plan and a verification on a terminal: the worst thing first, 80 columns, the root digest last."""
+"""A root and a plan on a terminal: the worst thing first, 80 columns, the root digest last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from evidence.report import AUTHENTICITY
 from harness.records import TIERS, DataFact, Finding, Plan, PlannedTarget, TargetClaim, Tier
 from harness.report import escape, view, wording
 from harness.report.live import STYLES, duration
@@ -106,6 +105,8 @@ def _cell(records: RootRecords, claim: TargetClaim | None, target: PlannedTarget
     verdict = claim.tiers.get(tier, "NOT_RUN") if claim else "NOT_RUN"
     took = view.seconds(records, target.name, tier)
     cell = Text(wording.sign(verdict), STYLES[verdict])
+    if (target.name, tier) in records.preserved:
+        return cell.append(" preserved", "dim")
     return cell if took is None else cell.append(f" {duration(took)}", "dim")
 
 
@@ -140,6 +141,8 @@ def _facts(records: RootRecords) -> list[RenderableType]:
         _field("model", f"{plan.candidate.model}{revision}"),
         _field("covers", view.coverage_line(records)),
     ]
+    lines += [_field("kept", view.carried_line(entry)) for entry in view.carried(records)]
+    lines += [_field("past", f"replaces {old.digest}: {old.reason}") for old in records.lineage.supersedes]
     smoke = any(bounds.smoke for t in plan.targets if (bounds := view.bounds(records, t.name)))
     data = plan.inputs.groups
     if data is not None:
@@ -175,25 +178,25 @@ def plan_text(plan: Plan) -> str:
     lines = [
         *textwrap.wrap(escape.terminal(f"{plan.ladder}: {goal}"), WIDTH),
         "",
-        *_wrapped("model", candidate.model + (f" at {candidate.revision}" if candidate.revision else "")),
-        *_wrapped("", f"{candidate.architecture}, {candidate.parameters:,} parameters, {len(candidate.files)} files"),
-        *_wrapped("", candidate.digest),
+        *wrapped("model", candidate.model + (f" at {candidate.revision}" if candidate.revision else "")),
+        *wrapped("", f"{candidate.architecture}, {candidate.parameters:,} parameters, {len(candidate.files)} files"),
+        *wrapped("", candidate.digest),
         *_data("pairs", plan.inputs.pairs),
         *_data("groups", plan.inputs.groups),
-        *(_wrapped("groups", f"BLOCKED: {plan.inputs.groups_blocked}") if plan.inputs.groups_blocked else ()),
+        *(wrapped("groups", f"BLOCKED: {plan.inputs.groups_blocked}") if plan.inputs.groups_blocked else ()),
         "",
         *_options(plan),
     ]
     for target in plan.targets:
-        lines += ["", *_wrapped(target.name, view.target_line(target))]
-        lines += _wrapped("", f"deferred: {target.deferred}") if target.deferred is not None else ()
+        lines += ["", *wrapped(target.name, view.target_line(target))]
+        lines += wrapped("", f"deferred: {target.deferred}") if target.deferred is not None else ()
         for step in target.steps:
             limits = (
                 f"{metric} {wording.limit(bound, wording.unit_of(metric))}"
                 for metric, bound in sorted(step.limits.items())
             )
-            lines += _wrapped(f"  {step.tier}", f"within {duration(step.time_limit_s)}: {', '.join(limits)}")
-    lines += ["", *_wrapped("defaults", ", ".join(plan.defaults) or "none: the ladder gave every value")]
+            lines += wrapped(f"  {step.tier}", f"within {duration(step.time_limit_s)}: {', '.join(limits)}")
+    lines += ["", *wrapped("defaults", ", ".join(plan.defaults) or "none: the ladder gave every value")]
     return "\n".join(lines) + "\n"
 
 
@@ -204,17 +207,17 @@ def _options(plan: Plan) -> Iterator[str]:
                 f"{name} {_value(value)}{'*' if f'/tiers/{tier}/{name}' in plan.defaults else ''}"
                 for name, value in options.items()
             )
-            yield from _wrapped(tier, ", ".join(given))
-    yield from _wrapped("", "* the default: the ladder does not give it")
+            yield from wrapped(tier, ", ".join(given))
+    yield from wrapped("", "* the default: the ladder does not give it")
 
 
 def _data(label: str, fact: DataFact | None) -> Iterator[str]:
     if fact is not None:
         bounds = "".join(f", at most {wording.number(value)} {name}" for name, value in sorted(fact.bounds.items()))
-        yield from _wrapped(label, f"{fact.rows:,} from {fact.source}{bounds}")
-        yield from _wrapped("", fact.digest)
+        yield from wrapped(label, f"{fact.rows:,} from {fact.source}{bounds}")
+        yield from wrapped("", fact.digest)
         for note in fact.notes:
-            yield from _wrapped("", note)
+            yield from wrapped("", note)
 
 
 def _value(value: Any) -> str:
@@ -225,43 +228,10 @@ def _value(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _wrapped(label: str, text: str) -> list[str]:
+def wrapped(label: str, text: str) -> list[str]:
     """A label and its text wrapped beside it, 71 columns wide: a digest just fits. A longer label has its own line."""
     name = escape.terminal(label)
     wrapped = textwrap.wrap(escape.terminal(escape.shorten(text, 4000)), WIDTH - 9, break_on_hyphens=False) or [""]
     if len(name) > 8:
         return [name, *(" " * 9 + line for line in wrapped)]
     return [f"{name if place == 0 else '':<9}{line}".rstrip() for place, line in enumerate(wrapped)]
-
-
-# --- a verification ---------------------------------------------------------------------------------------------------
-
-
-def verify_text(answer: Mapping[str, Any]) -> str:
-    """What ``qualify verify`` found, from its JSON answer: the verdict, every fault, every check, the digest last."""
-    lines = [_verdict_line(answer), *_wrapped("root", answer["root"])]
-    for found in answer["faults"]:
-        lines += ["", *_wrapped(found["rule"], found["path"] or "the root"), *_wrapped("", found["message"])]
-    lines.append("")
-    plain = [check["check"] for check in answer["checks"] if check["ran"] and not check["note"]]
-    lines += _wrapped("checked", ", ".join(plain)) if plain else ()
-    for check in answer["checks"]:
-        if check["note"] or not check["ran"]:
-            note = f"{check['check']}{': ' if check['note'] else ''}{check['note']}"
-            lines += _wrapped("checked" if check["ran"] else "skipped", note)
-    trust = AUTHENTICITY.get(answer["authenticity"], answer["authenticity"])
-    lines += [
-        *_wrapped("trust", trust),
-        "",
-        f"digest  {escape.terminal(str(answer['digest'] or 'none'))}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _verdict_line(answer: Mapping[str, Any]) -> str:
-    faults = len(answer["faults"])
-    if faults:
-        return f"✗ NOT INTACT: {faults} fault{'' if faults == 1 else 's'}; rely on nothing in this root"
-    if answer["verdict"] is None:
-        return "? UNDETERMINED: no fault was found, but not every check could run"
-    return f"{wording.sign(answer['verdict'])}: intact, and judged again from its raw samples it says the same"

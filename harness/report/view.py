@@ -9,6 +9,7 @@ from harness.records import (
     TIER_NAMES,
     TIERS,
     Finding,
+    Limits,
     Measurement,
     Plan,
     PlannedTarget,
@@ -108,6 +109,37 @@ def coverage_line(records: RootRecords) -> str:
     return f"{state} at {tier_name(coverage.goal)}: {'; '.join(parts) or 'no target'}"
 
 
+class Carried(NamedTuple):
+    """Steps that did not run here: the digest of the root in which they ran, their names, and limits judged here that differ there."""
+
+    origin: str
+    steps: tuple[str, ...]
+    limits: tuple[str, ...]
+
+
+def carried(records: RootRecords) -> list[Carried]:
+    """What the root carries of earlier ones, an entry a root, sorted by digest."""
+    found = []
+    for origin, its in sorted(records.origins.items()):
+        keys = [key for key, where in records.preserved.items() if where == origin]
+        before, here = (_limits(plan) for plan in (its.plan, records.plan))
+        differing = [
+            f"{tier} of {target}" for target, tier in keys if before.get((target, tier)) != here.get((target, tier))
+        ]
+        found.append(Carried(origin, tuple(f"{tier} of {target}" for target, tier in keys), tuple(differing)))
+    return found
+
+
+def carried_line(entry: Carried) -> str:
+    """One sentence of what is carried. The names are not escaped."""
+    line = f"{', '.join(entry.steps)}: preserved from {entry.origin}"
+    return line + (f"; judged by other limits than there: {', '.join(entry.limits)}" if entry.limits else "")
+
+
+def _limits(plan: Plan) -> dict[tuple[str, Tier], Limits]:
+    return {(target.name, step.tier): step.limits for target in plan.targets for step in target.steps}
+
+
 def tier_name(tier: Tier) -> str:
     """E.g. ``L2 parity``."""
     return f"{tier} {TIER_NAMES[tier]}"
@@ -127,8 +159,8 @@ def bounds(records: RootRecords, target: str) -> Bounds | None:
 
 
 def seconds(records: RootRecords, target: str, tier: Tier) -> float | None:
-    """Wall time of a step's child process."""
-    step = records.steps.get((target, tier))
+    """Wall time of a step's child process; None for one that did not run here."""
+    step = records.steps.get((target, tier)) if (target, tier) not in records.preserved else None
     return step.outcome.exit.seconds if step and step.outcome.exit else None
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class Layout(NamedTuple):
     """How batches are laid out: dtype by tensor name (``int64`` or ``int32``), the padding, and what the graph's shape fixes.
 
-    ``fixed_batch`` and ``fixed_length`` are None where the graph takes any.
+    ``fixed_batch`` and ``fixed_length`` are None where the graph takes any. ``first_position`` is the number of a pair's first
+    token for a graph that takes ``position_ids``.
     """
 
     inputs: Mapping[str, str]
@@ -31,6 +32,7 @@ class Layout(NamedTuple):
     batch_size: int
     fixed_batch: int | None = None
     fixed_length: int | None = None
+    first_position: int = 0
 
 
 class Batch(NamedTuple):
@@ -63,7 +65,7 @@ def batches(encoded: Encoded, layout: Layout) -> Iterator[Batch]:
 
 
 def pad(encoded: Encoded, rows: Iterable[int], length: int, layout: Layout) -> Tensors:
-    """The tensors the graph takes, shape (rows, length): ids padded with ``pad_id``, mask and segments with 0."""
+    """The tensors the graph takes, shape (rows, length): ids padded with ``pad_id``, mask, segments and positions with 0."""
     import numpy as np
 
     chosen = list(rows)
@@ -72,7 +74,7 @@ def pad(encoded: Encoded, rows: Iterable[int], length: int, layout: Layout) -> T
     for name, dtype in layout.inputs.items():
         tensor = np.full((len(chosen), length), layout.pad_id if name == "input_ids" else 0, dtype=dtype)
         for place, row in enumerate(chosen):
-            values = _values(encoded, row, name)
+            values = _values(encoded, row, name, layout.first_position)
             tensor[place, slice(length - len(values), None) if left else slice(len(values))] = values
         tensors[name] = tensor
     return tensors
@@ -91,7 +93,46 @@ def score(logits: Logits, made: Iterable[Batch], pairs: int, seen: Callable[[int
     return found
 
 
-def _values(encoded: Encoded, row: int, name: str) -> NDArray[np.int64]:
+def score_or_refuse(
+    logits: Logits, encoded: Encoded, layout: Layout, seen: Callable[[int], None]
+) -> tuple[NDArray[np.float32], dict[int, str]]:
+    """As ``score``, but a batch that the scorer cannot take is scored pair by pair, so that one bad pair does not lose the rest.
+
+    Also returns why a pair could not be scored, by index; its logit is NaN. When no pair at all can be scored, what the scorer
+    raised for the first one passes through, as does every ``Blocked``.
+    """
+    import numpy as np
+
+    found = np.full(len(encoded.ids), np.nan, dtype=np.float32)
+    refused: dict[int, str] = {}
+    done = 0
+    for batch in batches(encoded, layout):
+        try:
+            found[batch.rows] = logits(batch.tensors)[: len(batch.rows)]
+        except Blocked:
+            raise
+        except Exception:  # noqa: BLE001 - runtimes have no common base; each pair of the batch is tried by itself
+            for row in batch.rows:
+                _alone(logits, encoded, layout, int(row), found, refused)
+        done += len(batch.rows)
+        seen(done)
+    if len(refused) == len(found):
+        logits(next(iter(batches(encoded, layout))).tensors)
+    return found, refused
+
+
+def _alone(
+    logits: Logits, encoded: Encoded, layout: Layout, row: int, found: NDArray[np.float32], refused: dict[int, str]
+) -> None:
+    rows = [row] * (layout.fixed_batch or 1)
+    tensors = pad(encoded, rows, layout.fixed_length or len(encoded.ids[row]), layout)
+    try:
+        found[row] = logits(tensors)[0]
+    except Exception as error:  # noqa: BLE001 - as above; the pair is refused by number
+        refused[row] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
+def _values(encoded: Encoded, row: int, name: str, first_position: int) -> NDArray[np.int64]:
     import numpy as np
 
     match name:
@@ -101,5 +142,7 @@ def _values(encoded: Encoded, row: int, name: str) -> NDArray[np.int64]:
             return encoded.segments[row]
         case "attention_mask":
             return np.ones(len(encoded.ids[row]), dtype=np.int64)
+        case "position_ids":
+            return np.arange(first_position, first_position + len(encoded.ids[row]), dtype=np.int64)
         case _:
             raise Blocked(f"graph input {name!r}: expected one that the tokenizer gives, got no value for it")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import Blocked
 from harness.raw import SessionFacts
 from harness.records import Value
+from harness.runtimes.session import LoadError, no_logits, one_column
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,16 +24,8 @@ _TOO_NEW = (
 )
 
 
-class LoadError(Exception):
-    """The runtime did not take the file; the message is the runtime's own, on one line."""
-
-
 class Session:
-    """A loaded artifact.
-
-    ``inputs`` is the dtype by name, ``fixed`` the (batch, sequence) that the graph demands, each None where it takes any;
-    ``facts`` is what is recorded about the session.
-    """
+    """A loaded artifact."""
 
     def __init__(self, session: Any, facts: SessionFacts) -> None:
         self._session = session
@@ -45,18 +39,18 @@ class Session:
     def logits(self, tensors: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
         """Logits of one batch, float32 of shape (batch,). Raises ``Blocked`` when there is no output of one logit a row."""
         if "logits" not in self._outputs:
-            raise Blocked(f"graph outputs: expected one named logits, got {', '.join(self._outputs) or 'none'}")
-        found: NDArray[np.float32] = self._session.run(["logits"], tensors)[0]
-        rows = len(next(iter(tensors.values())))
-        if found.shape != (rows, 1):
-            raise Blocked(f"logits: expected shape ({rows}, 1), got {tuple(found.shape)}")
-        return found[:, 0].astype("float32", copy=False)
+            raise no_logits(self._outputs)
+        return one_column(self._session.run(["logits"], tensors)[0], len(next(iter(tensors.values()))))
 
 
 class Provider(NamedTuple):
-    """ONNX Runtime on one execution provider, by the runtime's own name for it (``CPUExecutionProvider``)."""
+    """ONNX Runtime on one execution provider, by the runtime's own name for it (``CPUExecutionProvider``).
+
+    ``optimised`` is false only to look at a graph as it is, before the runtime fuses its nodes.
+    """
 
     name: str
+    optimised: bool = True
 
     def require(self) -> None:
         """Raise ``Blocked`` when the installed build of the runtime has no such provider."""
@@ -79,6 +73,9 @@ class Provider(NamedTuple):
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        if not self.optimised:
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         begin = time.perf_counter()
         try:
             session = ort.InferenceSession(str(artifact), options, providers=[self.name])
@@ -89,13 +86,27 @@ class Provider(NamedTuple):
         used = session.get_providers()
         if not used or used[0] != self.name:
             raise Blocked(f"provider: expected {self.name}, got a session on {', '.join(used) or 'none'}")
-        return Session(session, SessionFacts(load_ms=load_ms, providers=tuple(used), options=_stated(options, threads)))
+        facts = SessionFacts(
+            load_ms=load_ms, providers=tuple(used), options=_stated(options, threads), placement=_placement(session)
+        )
+        return Session(session, facts)
 
 
 def first_line(error: BaseException) -> str:
     """An error of the runtime on one line, without the source positions of its C++."""
     text = " ".join(str(error).split())
     return re.sub(r"/onnxruntime_src/\S+ .*?(?=[A-Z][a-z]+ [a-z])", "", text)[:500]
+
+
+def _placement(session: Any) -> dict[str, dict[str, int]] | None:
+    """Nodes by the provider they were assigned to and operator type; None where this version of the runtime does not tell."""
+    told = getattr(session, "get_provider_graph_assignment_info", None)
+    if told is None:
+        return None
+    found: dict[str, Counter[str]] = {}
+    for part in told():
+        found.setdefault(part.ep_name, Counter()).update(node.op_type for node in part.get_nodes())
+    return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items())}
 
 
 def _stated(options: Any, threads: int) -> dict[str, Value]:

@@ -6,9 +6,9 @@ Only the ``tokenizers`` library is used, so that L1 needs neither torch nor tran
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import Blocked
 from harness.records import Candidate
@@ -21,11 +21,15 @@ MODEL_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class Encoded(NamedTuple):
-    """Tokenised pairs, unpadded: one int64 array of shape (tokens,) a pair in ``ids`` and ``segments``, and how many pairs were cut."""
+    """Tokenised pairs, unpadded: one int64 array of shape (tokens,) a pair in ``ids`` and ``segments``, and how many pairs were cut.
+
+    ``texts`` says of each token which text it is of: 0 query, 1 document, -1 neither.
+    """
 
     ids: tuple[NDArray[np.int64], ...]
     segments: tuple[NDArray[np.int64], ...]
     truncated: int
+    texts: tuple[NDArray[np.int64], ...] = ()
 
     @property
     def longest(self) -> int:
@@ -49,43 +53,43 @@ def encode(model: Path, candidate: Candidate, pairs: Iterable[tuple[str, str]], 
     Raises ``Blocked`` when the candidate takes no so long sequence, or the tokenizer cannot be read or makes no room for it.
     """
     import numpy as np
-    from tokenizers import Tokenizer
 
     if max_length > candidate.max_length:
         raise Blocked(
             f"max_length: expected at most the candidate's {candidate.max_length} tokens, got {max_length};"
             " lower it in the ladder"
         )
-    try:
-        tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(max_length, strategy="longest_first", direction=_cut_side(model))
-        encodings = tokenizer.encode_batch(list(pairs))
-    except Exception as error:  # the library raises bare Exception
-        raise Blocked(f"tokenizer.json: expected a tokenizer that encodes the pairs, got {error}") from error
+    encodings = encodings_of(model, pairs, max_length)
     return Encoded(
         ids=tuple(np.asarray(encoding.ids, dtype=np.int64) for encoding in encodings),
         segments=tuple(np.asarray(encoding.type_ids, dtype=np.int64) for encoding in encodings),
         truncated=sum(bool(encoding.overflowing) for encoding in encodings),
+        texts=tuple(texts_of(encoding) for encoding in encodings),
     )
 
 
-def mismatches(model: Path, encoded: Encoded, pairs: Sequence[tuple[str, str]], max_length: int) -> tuple[int, ...]:
-    """Indices of pairs that ``transformers.AutoTokenizer``, the second path, encodes otherwise: ids, segments or mask."""
+def texts_of(encoding: Any) -> NDArray[np.int64]:
+    """The text that each token of a ``tokenizers.Encoding`` is of, as in ``Encoded``."""
     import numpy as np
-    from transformers import AutoTokenizer
 
-    second = AutoTokenizer.from_pretrained(model, local_files_only=True, trust_remote_code=False)
-    # As a list of pairs: given two texts, the library takes an empty document for no document.
-    other = second(list(pairs), truncation="longest_first", max_length=max_length)
-    segments = other.get("token_type_ids", encoded.segments)
-    return tuple(
-        index
-        for index, ids in enumerate(encoded.ids)
-        if not np.array_equal(other["input_ids"][index], ids)
-        or not np.array_equal(segments[index], encoded.segments[index])
-        or not all(other["attention_mask"][index])
-    )
+    return np.asarray([-1 if text is None else text for text in encoding.sequence_ids], dtype=np.int64)
+
+
+def encodings_of(model: Path, pairs: Iterable[tuple[str, str]], max_length: int | None) -> list[Any]:
+    """The pairs as ``tokenizers.Encoding``, unpadded, whole where ``max_length`` is None. Raises ``Blocked``."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
+        tokenizer.no_padding()
+        if max_length is None:
+            tokenizer.no_truncation()
+        else:
+            tokenizer.enable_truncation(max_length, strategy="longest_first", direction=_cut_side(model))
+        found: list[Any] = tokenizer.encode_batch(list(pairs))
+    except Exception as error:  # the library raises bare Exception
+        raise Blocked(f"tokenizer.json: expected a tokenizer that encodes the pairs, got {error}") from error
+    return found
 
 
 def _cut_side(model: Path) -> str:

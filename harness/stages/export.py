@@ -1,4 +1,4 @@
-"""A checkpoint becomes an ONNX file: export in fp32, then conversion to fp16 or int8 where the target asks for it."""
+"""A checkpoint becomes an ONNX graph in fp32: by either exporter of PyTorch, optimised where asked for, twice where asked for."""
 
 from __future__ import annotations
 
@@ -7,55 +7,73 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+from harness import raw
 from harness.errors import Blocked
-from harness.raw import Conversion
-from harness.records import BuildOptions, Candidate, Precision
+from harness.records import BuildOptions, Candidate
+from harness.stages import onnx_file
+from harness.stages.optimise import optimise
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
-ONE_FILE_BYTES = 2_000_000_000
-"""A protobuf message holds at most 2 GiB; what is larger needs external data."""
+class Made(NamedTuple):
+    """The fp32 graph, what is recorded of it, the warnings that were given, each once, and the seconds of each phase.
 
-MIN_POSITIVE, MAX_FINITE = 5.96e-08, 65504.0
-"""The least and the largest magnitude the fp16 converter keeps; values beyond are clipped to them."""
+    ``exported`` is the graph before optimisation, the same file where there was none.
+    """
+
+    graph: Path
+    exported: Path
+    facts: raw.Export
+    warnings: tuple[str, ...]
+    phases_s: dict[str, float]
 
 
 def export(
-    model: Path, candidate: Candidate, options: BuildOptions, names: tuple[str, ...], threads: int, to: Path
-) -> tuple[tuple[str, ...], dict[str, float]]:
-    """Export the checkpoint in fp32 to ``to``; returns the warnings that were given, each once, and the seconds of each phase.
+    model: Path, candidate: Candidate, options: BuildOptions, names: tuple[str, ...], threads: int, scratch: Path
+) -> Made:
+    """Export the checkpoint in fp32 into folders of ``scratch``.
 
     Raises ``Blocked`` for a checkpoint too large for one file; what torch or transformers raise passes through.
     """
     from harness.runtimes.torch_eager import load_model
 
-    if candidate.parameters * 4 > ONE_FILE_BYTES:
+    if candidate.parameters * 4 > onnx_file.ONE_FILE_BYTES and not options.external_data:
         raise Blocked(
-            f"artifact: expected a checkpoint of at most {ONE_FILE_BYTES // 4:,} parameters, so that its fp32 graph fits one"
-            f" file, got {candidate.parameters:,}; export it with external data and name that file as the target's artifact"
+            f"tiers.L0.external_data: expected true, since {candidate.parameters:,} parameters in fp32 are more than one file of"
+            f" {onnx_file.ONE_FILE_BYTES:,} bytes holds, got false; set it in the ladder"
         )
     phases: dict[str, float] = {}
     with timed(phases, "load_checkpoint"):
-        module = load_model(model, threads)
-    with warnings.catch_warnings(record=True) as caught, timed(phases, "export"):
+        module = _logits_alone(load_model(model, threads))
+    sample = _sample(candidate, options, names)
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _export(module, _sample(candidate, options, names), options, candidate.max_length, to)
-        _strip(to)
+        with timed(phases, "export"):
+            exported = _export(module, sample, options, candidate.max_length, scratch / "export")
+        repeat = None
+        if options.repeat_export:
+            with timed(phases, "repeat_export"):
+                again = _export(module, sample, options, candidate.max_length, scratch / "again")
+                repeat = _compared(exported, again)
+    graph, optimisation = exported, None
+    if options.optimize != "none":
+        with timed(phases, "optimise"):
+            graph, optimisation = optimise(
+                exported, options.optimize, scratch / "optimise", external=options.external_data
+            )
     messages = (f"{item.category.__name__}: {' '.join(str(item.message).split())[:300]}" for item in caught)
-    return tuple(dict.fromkeys(messages)), phases
+    facts = raw.Export(
+        bytes=onnx_file.size(graph), digest=onnx_file.digest(graph), optimisation=optimisation, repeat=repeat
+    )
+    return Made(graph, exported, facts, tuple(dict.fromkeys(messages)), phases)
 
 
-def convert(source: Path, precision: Precision, to: Path) -> Conversion | None:
-    """Write ``source`` in ``precision`` to ``to`` and say how; None and no file for fp32, which ``source`` is already."""
-    if precision == "fp16":
-        return _to_half(source, to)
-    if precision == "int8":
-        return _to_int8(source, to)
-    return None
+def _compared(first: Path, second: Path) -> raw.Repeat:
+    one, two = onnx_file.digest(first), onnx_file.digest(second)
+    return raw.Repeat(
+        first=one, second=two, difference="" if one == two else onnx_file.differences(first, second)
+    )  # fmt: skip
 
 
 def _sample(candidate: Candidate, options: BuildOptions, names: tuple[str, ...]) -> dict[str, Any]:
@@ -72,104 +90,43 @@ def _sample(candidate: Candidate, options: BuildOptions, names: tuple[str, ...])
     return {name: given[name] for name in names}
 
 
-def _export(module: Any, sample: dict[str, Any], options: BuildOptions, longest: int, to: Path) -> None:
+def _logits_alone(module: Any) -> Any:
+    """The module, whose ``forward`` now returns the logits and nothing else; in place, so that tensors keep their names."""
+    whole = module.forward
+
+    def forward(input_ids: Any = None, attention_mask: Any = None, token_type_ids: Any = None) -> Any:
+        given = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        return whole(**{name: tensor for name, tensor in given.items() if tensor is not None}).logits
+
+    module.forward = forward
+    return module
+
+
+def _export(module: Any, sample: dict[str, Any], options: BuildOptions, longest: int, folder: Path) -> Path:
+    """One export, without what names this machine; what the exporter itself wrote is removed."""
     import torch
 
-    module.config.return_dict = False  # a tuple of the logits alone: one output to name
+    written = folder / "written" / onnx_file.GRAPH
+    written.parent.mkdir(parents=True)
     names = list(sample)
     shared = {"kwargs": sample, "input_names": names, "output_names": ["logits"], "opset_version": options.opset}
     dynamic = isinstance(options.shape, str)
     with torch.no_grad():
         if options.exporter == "torchscript":
             axes = {name: {0: "batch", 1: "sequence"} for name in names} | {"logits": {0: "batch"}}
-            torch.onnx.export(module, (), str(to), dynamo=False, dynamic_axes=axes if dynamic else None, **shared)
+            torch.onnx.export(module, (), str(written), dynamo=False, dynamic_axes=axes if dynamic else None, **shared)
         else:
             dims = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("sequence", min=1, max=longest)}
-            shapes = dict.fromkeys(names, dims) if dynamic else None
-            torch.onnx.export(module, (), str(to), dynamo=True, external_data=False, dynamic_shapes=shapes, **shared)
-
-
-def _strip(path: Path) -> None:
-    """Take out stack traces and doc strings: they name files of this machine and make two exports differ."""
-    import onnx
-
-    model = onnx.load(str(path))
-    model.doc_string = model.graph.doc_string = ""
-    model.ClearField("metadata_props")
-    model.graph.ClearField("metadata_props")
-    for node in _nodes(model):
-        node.ClearField("metadata_props")
-        node.doc_string = ""
-    for value in (*model.graph.value_info, *model.graph.input, *model.graph.output, *model.graph.initializer):
-        value.ClearField("metadata_props")
-        value.doc_string = ""
-    onnx.save(model, str(path))
-
-
-def _nodes(model: Any) -> Iterator[Any]:
-    yield from model.graph.node
-    for function in model.functions:
-        yield from function.node
-
-
-def _to_half(source: Path, to: Path) -> Conversion:
-    import onnx
-    from onnxruntime.transformers import float16
-
-    model = onnx.load(str(source))
-    blocked = set(float16.DEFAULT_OP_BLOCK_LIST)
-    high, low = _beyond(model)
-    kept = tuple(node.name for node in model.graph.node if node.op_type in blocked)
-    onnx.save(
-        float16.convert_float_to_float16(
-            model, min_positive_val=MIN_POSITIVE, max_finite_val=MAX_FINITE, keep_io_types=True
-        ),
-        str(to),
-    )
-    return Conversion(
-        name="onnxruntime.transformers.float16.convert_float_to_float16",
-        options={"min_positive_val": MIN_POSITIVE, "max_finite_val": MAX_FINITE, "keep_io_types": True},
-        clipped_high=high,
-        clipped_low=low,
-        kept_nodes=kept,
-    )
-
-
-def _to_int8(source: Path, to: Path) -> Conversion:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    quantize_dynamic(str(source), str(to), weight_type=QuantType.QInt8, per_channel=False, reduce_range=False)
-    return Conversion(
-        name="onnxruntime.quantization.quantize_dynamic",
-        options={"weight_type": "QInt8", "per_channel": False, "reduce_range": False},
-        clipped_high=0,
-        clipped_low=0,
-        kept_nodes=(),
-    )
-
-
-def _beyond(model: Any) -> tuple[int, int]:
-    """How many finite fp32 constants are larger, and how many not zero but smaller, than the converter keeps."""
-    import numpy as np
-
-    high = low = 0
-    for values in _constants(model):
-        if values.dtype == np.float32:
-            size = np.abs(values[np.isfinite(values)])
-            high += int(np.count_nonzero(size > MAX_FINITE))
-            low += int(np.count_nonzero((size > 0) & (size < MIN_POSITIVE)))
-    return high, low
-
-
-def _constants(model: Any) -> Iterator[NDArray[np.generic]]:
-    """The values of all initializers and of the tensors in nodes' attributes, main graph only."""
-    from onnx import numpy_helper
-
-    yield from map(numpy_helper.to_array, model.graph.initializer)
-    for node in model.graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield numpy_helper.to_array(attribute.t)
+            shared |= {"dynamic_shapes": dict.fromkeys(names, dims) if dynamic else None}
+            torch.onnx.export(
+                module, (), str(written), dynamo=True, external_data=options.external_data, verbose=False, **shared
+            )
+    model = onnx_file.load(written)
+    onnx_file.strip(model)
+    for path in written.parent.iterdir():
+        path.unlink()
+    written.parent.rmdir()
+    return onnx_file.save(model, folder, external=options.external_data)
 
 
 @contextmanager

@@ -13,12 +13,13 @@ from evidence import tree
 from evidence.manifest import Entry, tree_digest
 from evidence.seal import write_new
 from harness import data
+from harness.candidate import first_position
 from harness.errors import Blocked
 from harness.raw import ArtifactRef
 from harness.records import PAIRS, Record, Request, to_json
 from harness.runtimes import RUNTIMES
 from harness.runtimes.batching import Layout
-from harness.runtimes.onnxruntime import LoadError, Session
+from harness.runtimes.session import LoadError, Session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,8 +70,10 @@ class Job(NamedTuple):
         return self.root / self.request.artifact / "model.onnx"
 
     def read(self, path: str) -> bytes:
-        """Bytes of a file of the root, by root-relative path."""
-        return (self.root / path).read_bytes()
+        """Bytes of a file of the root, by root-relative path; of a step that is carried, by the path it would have had it run here."""
+        own = self.root / path
+        place = own if own.is_file() else next(self.root.glob(f"preserved/*/{path}"), own)
+        return place.read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
         """Create a file in the step's folder; never replaces one."""
@@ -107,7 +110,14 @@ class Job(NamedTuple):
     def layout(self, inputs: Mapping[str, str], batch_size: int, fixed: tuple[int | None, int | None]) -> Layout:
         """How batches are laid out for a scorer that takes ``inputs``."""
         candidate = self.request.candidate
-        return Layout(inputs, candidate.pad_token_id, candidate.padding_side, batch_size, *fixed)
+        return Layout(
+            inputs,
+            candidate.pad_token_id,
+            candidate.padding_side,
+            batch_size,
+            *fixed,
+            first_position=first_position(candidate),
+        )
 
 
 def folder_digest(folder: Path) -> str:

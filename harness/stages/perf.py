@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from harness.errors import Blocked
 from harness.raw import PerfRaw
-from harness.runtimes import tokens
+from harness.runtimes import RUNTIMES, tokens
 from harness.runtimes.batching import batches
 from harness.stages.job import Job
 
 if TYPE_CHECKING:
     from harness.runtimes.batching import Tensors
-    from harness.runtimes.onnxruntime import Session
+    from harness.runtimes.session import Session
 
 
 def perf(job: Job) -> None:
@@ -30,7 +30,9 @@ def perf(job: Job) -> None:
     given = job.pairs()
     pairs = [given[index % len(given)] for index in range(options.candidates)]
     encoded = tokens.encode(job.model, job.request.candidate, pairs, options.max_length)
-    import onnxruntime  # noqa: F401 - before the baseline: loading the library is not loading the model
+    RUNTIMES[
+        job.request.target.provider
+    ].require()  # before the baseline: importing the library is not loading the model
 
     events = {"start": _now_ms()}
     session = job.session()

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evidence import meaning
+from evidence import records as evidence_records
 from evidence.manifest import Fault, FormatError
 from harness import records
 from tests.evidence.conftest import MakeRoot, rules, rules_of
@@ -33,18 +34,18 @@ def messages(files: make.Files) -> list[str]:
 
 def test_names_and_words_are_those_of_the_harness() -> None:
     """`evidence` imports nothing of `harness`, so the few names that both must know are held together here."""
-    from harness.run import INTERRUPTED
+    from harness.step import INTERRUPTED
 
     assert meaning.INTERRUPTED == INTERRUPTED
-    assert meaning.TIERS == records.TIER_NAMES
-    assert meaning._folder("cpu", "L3") == records.step_folder("L3", "cpu")
+    assert evidence_records.TIERS == records.TIER_NAMES
+    assert evidence_records.step_folder("cpu", "L3") == records.step_folder("L3", "cpu")
     named = {records.LADDER, records.PLAN, records.ENVIRONMENT, records.LINEAGE, records.CLAIM}
-    assert set(meaning.RECORDS) == named
+    assert set(evidence_records.RECORDS) == named
 
 
 @given(VALUES)
 def test_a_record_of_the_harness_has_the_one_spelling(value: object) -> None:
-    assert meaning.parse_json("r.json", records.to_json(value)) == value
+    assert evidence_records.parse_json("r.json", records.to_json(value)) == value
 
 
 @given(
@@ -60,7 +61,7 @@ def test_a_record_of_the_harness_has_the_one_spelling(value: object) -> None:
 @example(b"-Infinity\n")
 def test_any_bytes_are_a_record_of_one_spelling_or_refused(data: bytes) -> None:
     try:
-        value = meaning.parse_json("r.json", data)
+        value = evidence_records.parse_json("r.json", data)
     except FormatError as error:
         assert [item.rule for item in error.faults] == ["E-JSON"]  # noqa: PT017 - good bytes raise nothing
     else:
@@ -77,7 +78,7 @@ def test_no_bytes_near_a_record_are_another_spelling_of_it(value: object, data: 
         + spelled[at + data.draw(st.integers(0, 1)) :]
     )
     try:
-        meaning.parse_json("r.json", other)
+        evidence_records.parse_json("r.json", other)
     except FormatError:
         return
     assert records.to_json(json.loads(other)) == other
@@ -90,18 +91,20 @@ def test_depth_is_counted_in_lists_and_tables() -> None:
             value = [value] if level % 2 else {"k": value}
         return records.to_json(value)
 
-    assert meaning.parse_json("r.json", nested(32))
+    assert evidence_records.parse_json("r.json", nested(32))
     with pytest.raises(FormatError, match=r"r.json: expected JSON of depth at most 32, got deeper nesting"):
-        meaning.parse_json("r.json", nested(33))
+        evidence_records.parse_json("r.json", nested(33))
     with pytest.raises(FormatError, match="got deeper nesting"):
-        meaning.parse_json("r.json", b"[" * 100_000)
+        evidence_records.parse_json("r.json", b"[" * 100_000)
 
 
 def test_a_record_over_the_limit_is_not_read(sealed: MakeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     root = sealed(GOOD)
-    monkeypatch.setattr(meaning, "JSON_LIMIT_BYTES", max(len(GOOD[path]) for path in GOOD if path.endswith(".json")))
+    monkeypatch.setattr(
+        evidence_records, "JSON_LIMIT_BYTES", max(len(GOOD[path]) for path in GOOD if path.endswith(".json"))
+    )
     assert rules_of(root) == []
-    monkeypatch.setattr(meaning, "JSON_LIMIT_BYTES", len(GOOD["plan.json"]) - 1)
+    monkeypatch.setattr(evidence_records, "JSON_LIMIT_BYTES", len(GOOD["plan.json"]) - 1)
     assert "E-SIZE" in rules_of(root)
 
 
@@ -215,18 +218,6 @@ def test_every_step_after_a_wrong_time_is_still_compared() -> None:
         ("E-TIME", f"{L0}/outcome.json"),
         ("E-TIME", f"{L1}/outcome.json"),
     ]
-
-
-@pytest.mark.parametrize("where", ["lineage", "folder"])
-def test_preserved_evidence_cannot_be_checked_yet_so_the_root_is_undetermined(where: str) -> None:
-    climb = Climb()
-    if where == "lineage":
-        climb.lineage["preserved"] = [{"origin": "blake3:" + "0" * 64}]
-    files = climb.build()
-    if where == "folder":
-        files["preserved/0/SEAL"] = b""
-    digests = {path: blake3(data).hexdigest() for path, data in sorted(files.items())}
-    assert meaning.check(digests, files.__getitem__) == ([], "claim", "this version does not check preserved evidence")
 
 
 def test_steps_after_an_interrupt_are_refused_on_every_target() -> None:

@@ -548,3 +548,18 @@ def test_hashing_is_done_by_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(SealError) as refused:
         seal.seal(staging, out)
     assert [(item.rule, item.path) for item in refused.value.faults] == [("E-READ", "a.txt")]
+
+
+@pytest.mark.parametrize(
+    ("name", "aside"),
+    [
+        ("r.staging-12-0123abcd", True),
+        ("r.removing-12-0123abcd", True),
+        ("quarantine", True),
+        ("r", False),
+        ("staging-12-0123abcd", False),
+        ("r.staging-x-0123abcd", False),
+    ],
+)
+def test_what_stands_aside_is_known_by_its_name(name: str, aside: bool) -> None:
+    assert seal.is_aside(Path("runs") / name) is aside

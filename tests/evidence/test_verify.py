@@ -35,8 +35,8 @@ def test_a_whole_root_has_no_fault_and_every_check_ran(sealed: MakeRoot) -> None
     assert (found.digest, found.faults, found.authenticity) == (digest_of(root), (), "none")
     assert (found.ok, found.exit_code) == (True, 0)
     assert [check.name for check in found.checks] == [
-        "seal", "manifest", "tree", "hashes", "records", "plan", "candidate", "inputs", "steps", "artifacts", "times",
-        "claim", "preserved evidence",
+        "seal", "manifest", "tree", "hashes", "records", "origins", "plan", "candidate", "inputs", "steps", "artifacts",
+        "times", "claim", "lineage",
     ]  # fmt: skip
     assert all(check.ran and check.state == "ran" and not check.note for check in found.checks)
 
@@ -317,6 +317,7 @@ def test_command_says_everything_in_text(open_root_folder: MakeRoot) -> None:
         "ran           tree E-EXTRA E-MISSING E-TYPE E-LINK E-EMPTY E-PATH",
         "ran           hashes E-HASH E-HARDLINK E-KIND E-CHANGED E-READ",
         f"not possible  records E-RECORD E-JSON E-SIZE: {why}",
+        f"not possible  origins E-ORIGIN: {why}",
         f"not possible  plan E-PLAN E-LADDER: {why}",
         f"not possible  candidate E-CANDIDATE: {why}",
         f"not possible  inputs E-INPUT: {why}",
@@ -324,7 +325,7 @@ def test_command_says_everything_in_text(open_root_folder: MakeRoot) -> None:
         f"not possible  artifacts E-ARTIFACT: {why}",
         f"not possible  times E-TIME: {why}",
         f"not possible  claim E-CLAIM: {why}",
-        f"not possible  preserved evidence: {why}",
+        f"not possible  lineage E-LINEAGE: {why}",
         "E-MISSING     a.txt: expected this file, got none",
         "not intact: do not rely on anything in this root",
     ]

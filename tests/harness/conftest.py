@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.records import TIERS
+from tests.support.ladders import qualify, write_ladder
 from tests.support.models import make_bert
 from tests.support.steps import Bench, bench
 
@@ -34,6 +35,19 @@ def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], obje
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT classifier of two layers, 32 wide, with its tokenizer."""
     return once(tmp_path_factory, "tiny-model", make_bert)
+
+
+@pytest.fixture(scope="session")
+def tiny_root(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
+    """A sealed root of the tiny ladder, all three targets to L3. Read only."""
+
+    def climb(folder: Path) -> None:
+        ladder = write_ladder(folder, tiny_model)
+        said = qualify("run", ladder, "--out", folder / "root", "--json")
+        assert said.code == 0, said.err + said.out
+        (folder / "answer.json").write_text(said.out, encoding="utf-8")
+
+    return once(tmp_path_factory, "tiny-root", climb) / "root"
 
 
 @pytest.fixture(scope="session")

@@ -80,9 +80,15 @@ def test_a_pair_longer_than_a_fixed_graph_is_refused() -> None:
     )
 
 
+@pytest.mark.parametrize(("side", "positions"), [("right", [2, 3, 4, 0]), ("left", [0, 2, 3, 4])])
+def test_positions_follow_the_tokens_from_the_familys_first(side: str, positions: list[int]) -> None:
+    made = pad(encoded(), [0], 4, layout(inputs={"position_ids": "int64"}, padding_side=side, first_position=2))
+    assert made["position_ids"].tolist() == [positions]
+
+
 def test_an_input_that_no_tokenizer_gives_is_refused() -> None:
     with pytest.raises(Blocked) as caught:
-        pad(encoded(), [0], 4, layout(inputs={"position_ids": "int64"}))
+        pad(encoded(), [0], 4, layout(inputs={"past_length": "int64"}))
     assert str(caught.value) == (
-        "graph input 'position_ids': expected one that the tokenizer gives, got no value for it"
+        "graph input 'past_length': expected one that the tokenizer gives, got no value for it"
     )

@@ -16,7 +16,7 @@ from harness.records import BuildOptions, FileFact, Limit, PrebuiltArtifact, Pre
 from harness.runtimes import torch_eager
 from tests.support import graphs
 from tests.support.models import POSITIONS
-from tests.support.steps import OPTIONS, Bench, Ran
+from tests.support.steps import OPTIONS, Bench, Ran, bench
 
 
 def graph_of(bench: Bench, target: str = "cpu-fp32") -> Path:
@@ -120,7 +120,7 @@ def test_a_graph_without_an_output_named_logits_fails(climbed: Bench, empty_benc
 def test_an_input_that_the_tokenizer_does_not_give_is_named(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
     ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.input_added))
     assert "unfed_inputs" in failed(ran)
-    assert ran.measured()["unfed_inputs"].note == "position_ids"
+    assert ran.measured()["unfed_inputs"].note == "past_length"
 
 
 @pytest.mark.parametrize("label", ["fp16", "int8"])
@@ -152,6 +152,80 @@ def test_a_graph_that_works_only_at_the_shape_of_its_export_fails(
     assert set(failed(ran)) == {"probe_faults"}
     faults = [item["fault"] for item in ran.raw("build.json")["probes"] if item["batch"] != 2]
     assert all(faults)
+
+
+def test_a_graph_that_works_only_at_the_length_of_its_export_fails_at_the_others(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path
+) -> None:
+    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.length_frozen))
+    assert set(failed(ran)) == {"probe_faults"}
+    faulty = {item["length"] for item in ran.raw("build.json")["probes"] if item["fault"]}
+    assert faulty == {1, 13, 48}
+    assert ran.measured()["probe_faults"].note.startswith("batch 1 length 1: ")
+
+
+def test_an_export_with_the_wrong_task_has_no_head_and_fails_with_what_there_is(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path
+) -> None:
+    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.headless))
+    found = failed(ran)
+    assert {"logits_width", "probe_faults"} <= set(found)
+    assert ran.measured()["logits_width"].note.startswith("outputs: ")
+    head = ran.measured()["head_gap_ratio"]
+    assert (head.value, head.note) == (None, "no tensor of the graph has the shape (1, 32) of the checkpoint's head")
+    assert judged(ran, "head_gap_ratio", Limit(at_most=0.0)) == "BLOCKED"
+
+
+def test_a_graph_that_does_not_take_the_segments_of_the_tokenizer_fails_and_names_them(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path
+) -> None:
+    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.segments_dropped))
+    found = failed(ran)
+    assert set(found) == {"unused_tokenizer_inputs"}
+    assert (
+        found["unused_tokenizer_inputs"] == "unused_tokenizer_inputs: expected exactly 0, got 1 inputs: token_type_ids"
+    )
+    assert ran.measured()["unused_tokenizer_inputs"].note == "token_type_ids"
+
+
+def test_a_mask_that_is_minus_infinity_makes_padded_rows_nan_and_the_probe_says_which(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path
+) -> None:
+    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.mask_overflows))
+    faults = [item["fault"] for item in ran.raw("build.json")["probes"] if item["fault"]]
+    assert "probe_faults" in failed(ran)
+    assert any("row 0 with 13 of 13 tokens not padding: logit nan" in fault for fault in faults)
+
+
+def test_a_sigmoid_in_the_graph_fails_by_name(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
+    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.activated("Sigmoid")))
+    found = failed(ran)
+    assert set(found) == {"raw_logits"}
+    assert found["raw_logits"] == (
+        "raw_logits: expected exactly true, got false boolean:"
+        " Sigmoid between the last matrix product and the output; PyTorch's logits are raw"
+    )
+
+
+def test_every_node_is_counted_by_the_provider_that_took_it(climbed: Bench) -> None:
+    ran = climbed.earlier("L0")
+    assert ran.value("own_provider_nodes") == ran.value("provider_nodes.CPUExecutionProvider")
+    assert int(str(ran.value("optimised_nodes"))) < int(str(ran.value("nodes")))
+
+
+def test_a_checkpoint_without_its_head_blocks_the_build_and_names_the_tensors(climbed: Bench, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    model = tmp_path / "headless"
+    shutil.copytree(climbed.model, model)
+    tensors = load_file(model / "model.safetensors")
+    kept = {name: values for name, values in tensors.items() if not name.startswith("classifier")}
+    save_file(kept, model / "model.safetensors", metadata={"format": "pt"})
+    headless = bench(tmp_path / "root", model)
+    ran = headless.run(headless.request("L0"))
+    assert ran.exit.code == 30
+    assert "got 2 missing (classifier.bias, classifier.weight)" in ran.reason
+    assert not (headless.root / "artifacts").exists()
 
 
 def test_the_export_based_exporter_names_its_dimensions(empty_bench: Bench) -> None:

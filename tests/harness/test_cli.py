@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from evidence import seal
-from tests.harness.conftest import once
 from tests.support.graphs import HEADS, with_head
-from tests.support.ladders import REPO, Said, qualify, write_ladder
+from tests.support.ladders import REPO, Said, qualify, writable_copy, write_ladder
 
 NO_ML = """
 import sys
@@ -29,26 +28,6 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 """
-
-
-@pytest.fixture(scope="session")
-def tiny_root(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
-    """A sealed root of the tiny ladder, all three targets to L3. Read only."""
-
-    def climb(folder: Path) -> None:
-        ladder = write_ladder(folder, tiny_model)
-        said = qualify("run", ladder, "--out", folder / "root", "--json")
-        assert said.code == 0, said.err + said.out
-        (folder / "answer.json").write_text(said.out, encoding="utf-8")
-
-    return once(tmp_path_factory, "tiny-root", climb) / "root"
-
-
-def writable_copy(root: Path, to: Path) -> Path:
-    shutil.copytree(root, to)
-    for path in (to, *to.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    return to
 
 
 def test_run_qualifies_every_target_and_says_where_the_root_is(tiny_root: Path) -> None:

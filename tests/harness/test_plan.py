@@ -59,7 +59,9 @@ def test_every_tier_carries_the_fixed_limits_beside_the_ladders_own() -> None:
         "unfed_inputs": Limit(exactly=0),
         "unused_tokenizer_inputs": Limit(exactly=0),
         "checker_faults": Limit(exactly=0),
+        "raw_logits": Limit(exactly=True),
         "probe_faults": Limit(exactly=0),
+        "own_provider_nodes": Limit(at_least=1.0),
         "realised_precision": Limit(exactly="fp32"),
         "head_gap_ratio": Limit(at_most=0.0),
     }
@@ -161,6 +163,18 @@ REFUSED = {
             f"tiers.L3.digest: expected blake3:{'0' * 64}, got blake3:{'d' * 64};"
             " the data or the bounds are not those that were pinned; correct the ladder or the file"
         ),
+    ),
+    "static-without-calibration": (
+        changed(b"L0: {limits", b"L0: {int8: {method: static}, limits"),
+        "tiers.L0.int8.calibration: expected a JSONL of query and document, since the method is static, got nothing; name one",
+    ),
+    "calibration-for-nothing": (
+        changed(b"L0: {limits", b"L0: {int8: {calibration: pairs.jsonl}, limits"),
+        "tiers.L0.int8.calibration: expected none, since the method is dynamic, got pairs.jsonl; remove it or set method: static",
+    ),
+    "calibration-not-read": (
+        changed(b"L0: {limits", b"L0: {int8: {method: static, calibration: pairs.jsonl}, limits"),
+        "inputs.calibration: expected the pairs of tiers.L0.int8.calibration, got none; read them first",
     ),
 }
 

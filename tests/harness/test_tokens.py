@@ -37,18 +37,6 @@ def test_pairs_beyond_the_limit_are_cut_and_counted(empty_bench: Bench) -> None:
     assert encoded.truncated == sum(len(ids) == 16 for ids in encoded.ids)
 
 
-def test_the_second_path_through_the_tokenizer_agrees_on_hard_texts(empty_bench: Bench) -> None:
-    encoded = tokens.encode(empty_bench.model, empty_bench.candidate, HARD, 16)
-    assert tokens.mismatches(empty_bench.model, encoded, HARD, 16) == ()
-
-
-def test_the_second_path_names_the_pairs_that_differ(empty_bench: Bench) -> None:
-    encoded = tokens.encode(empty_bench.model, empty_bench.candidate, HARD, 16)
-    zeroed = tuple(segments * 0 for segments in encoded.segments)
-    found = tokens.mismatches(empty_bench.model, encoded._replace(segments=zeroed), HARD, 16)
-    assert found == tuple(range(len(HARD)))
-
-
 def test_more_tokens_than_the_candidate_takes_are_refused(empty_bench: Bench) -> None:
     with pytest.raises(Blocked) as caught:
         tokens.encode(empty_bench.model, empty_bench.candidate, [("a", "b")], 65)

@@ -169,6 +169,54 @@ def removed(path: str) -> Callable[[Files], object]:
     return lambda files: files.pop(path)
 
 
+LINEAGE = {"format": 1, "preserved": [], "supersedes": []}
+
+
+def origin_place(origin: Files) -> str:
+    return f"preserved/{blake3(lines(origin)).hexdigest()[:16]}/"
+
+
+def carry(origin: Files, steps: tuple[str, ...]) -> Files:
+    """What a root that carries `steps` of `origin` holds of it. An origin's own origins are not among it."""
+    manifest = lines(origin)
+    own = {"SEAL": f"qualify-seal/1 {digest(manifest)}\n".encode(), "MANIFEST.b3": manifest}
+    artifacts = tuple(f"artifacts/{step.partition('.')[2]}/" for step in steps if "/L0-" in step)
+    places = (*(f"{step}/" for step in steps), *artifacts)
+    kept = {path: data for path, data in origin.items() if "/" not in path or path.startswith(places)}
+    return {origin_place(origin) + path: data for path, data in (own | kept).items()}
+
+
+PASSED = {("cpu-fp32", "L0"): "PASS", ("cpu-fp32", "L1"): "PASS"}
+
+
+def keep(
+    change: Callable[[Climb], object] = type,
+    *,
+    steps: tuple[str, ...] = (L0,),
+    origin: Files = GOOD,
+    climb: Climb | None = None,
+    beside: Files | None = None,
+) -> Files:
+    """A climb in which L0 and L1 pass, and `steps` are carried from `origin`; `beside` is carried from elsewhere."""
+
+    def take(made: Climb) -> None:
+        for step in steps:
+            made.outcomes.pop(step, None)
+            made.requests.pop(step, None)
+        if beside is not None or any("/L0-" in step for step in steps):
+            made.artifacts = {}
+        made.files |= carry(origin, steps) | (beside or {})
+        listed = [(digest(lines(origin)), sorted(steps))]
+        if beside is not None:
+            made.outcomes.pop(L0)
+            made.requests.pop(L0)
+            listed.append((digest(lines(GOOD)), [L0]))
+        made.lineage = LINEAGE | {"preserved": [{"origin": o, "steps": kept} for o, kept in sorted(listed)]}
+        change(made)
+
+    return (climb or Climb(verdicts=dict(PASSED))).build(take)
+
+
 def good_cases() -> list[Case]:
     fp16 = Climb(
         targets={"cpu-fp32": ["L0", "L1", "L2"], "cpu-fp16": ["L0", "L1", "L2"]},
@@ -179,7 +227,6 @@ def good_cases() -> list[Case]:
     def interrupt(climb: Climb) -> None:
         climb.outcomes[L1] |= {"reason": "interrupted by the user", "artifact_digest": None}
 
-    preserved = GOOD | {"preserved/0123456789abcdef/SEAL": b"x\n"}
     return [
         Case(
             "failed_climb",
@@ -203,11 +250,32 @@ def good_cases() -> list[Case]:
             exit_code=30,
         ),
         Case(
+            "superseding",
+            (),
+            "A climb that replaces an earlier root, and says why.",
+            Climb(lineage=LINEAGE | {"supersedes": [{"digest": digest(LINES), "reason": "a wrong limit"}]}).build(),
+            exit_code=0,
+        ),
+        Case(
             "preserved",
             (),
-            "Evidence of an earlier root is here, which format 1.0 cannot check yet.",
-            preserved,
-            exit_code=30,
+            "The first tier is carried from an earlier root, in which the second failed; the second ran again, on its artifact.",
+            keep(),
+            exit_code=0,
+        ),
+        Case(
+            "preserved_other_limits",
+            (),
+            "A step that failed under the limits of its own plan is carried: what it is worth here is judged from its samples.",
+            keep(steps=(L0, L1)),
+            exit_code=0,
+        ),
+        Case(
+            "preserved_deeper",
+            (),
+            "Both tiers are carried from a root that itself carries the first: each stands below the root in which it ran.",
+            keep(steps=(L1,), origin=keep(), beside=carry(GOOD, (L0,))),
+            exit_code=0,
         ),
     ]
 
@@ -521,8 +589,106 @@ def step_cases() -> list[Case]:
     ]
 
 
+def origin_cases() -> list[Case]:
+    """What is carried is not shown to be part of the root it is said to come from."""
+    whole, at = keep(), origin_place(GOOD)
+
+    def moved(files: Files) -> Files:
+        return {path.replace(at, "preserved/0123456789abcdef/"): data for path, data in files.items()}
+
+    def without(path: str) -> Files:
+        return {name: data for name, data in whole.items() if name != at + path}
+
+    other = f"qualify-seal/1 {digest(b'another manifest')}\n".encode()
+    rows: list[tuple[str, str, Files]] = [
+        (
+            "changed",
+            "A carried file is not the one that was sealed there.",
+            whole | {f"{at}{L0}/outcome.json": b"{}\n"},
+        ),
+        ("extra", "A file that the origin never sealed.", whole | {f"{at}{L0}/notes.txt": b"x"}),
+        ("step_file_missing", "A file of a carried step was left out.", without(f"{L0}/request.json")),
+        ("artifact_missing", "A part of the carried artifact was left out.", without("artifacts/cpu-fp32/model.data")),
+        ("record_missing", "The plan under which the step ran was left out.", without("plan.json")),
+        ("input", "Data is carried: that stands once, in `inputs/`.", whole | {f"{at}inputs/pairs.jsonl": b"x"}),
+        ("folder", "The folder has the name of another origin.", moved(whole)),
+        ("seal_missing", "There is no SEAL of the origin.", without("SEAL")),
+        ("manifest_missing", "There is no manifest of the origin.", without("MANIFEST.b3")),
+        ("seal_other_digest", "The SEAL is that of another root.", whole | {f"{at}SEAL": other}),
+        ("file", "A file where the folder of an origin belongs.", whole | {"preserved/SEAL": b"x"}),
+    ]
+    return [Case(f"origin_{name}_fail", ("E-ORIGIN",), why, files) for name, why, files in rows]
+
+
+def lineage_cases() -> list[Case]:
+    """What is carried is part of an earlier root, but does not belong here, or is not said."""
+
+    def listed(*entries: tuple[str, list[str]]) -> Callable[[Climb], object]:
+        return lambda c: c.lineage.update(preserved=[{"origin": o, "steps": steps} for o, steps in entries])
+
+    def superseding(*entries: tuple[str, str]) -> Files:
+        record = LINEAGE | {"supersedes": [{"digest": o, "reason": reason} for o, reason in entries]}
+        return Climb(lineage=record).build()
+
+    def twice(climb: Climb) -> None:
+        climb.outcomes[L0] = json.loads(GOOD[f"{L0}/outcome.json"]) | {
+            "plan_digest": climb.claim["plan_digest"],
+            "ended_at": "2026-01-01T00:00:02.000Z",
+        }
+
+    def failed(climb: Climb) -> None:
+        climb.claim["targets"][0]["tiers"]["L0"] = "FAIL"
+
+    def unsaid(climb: Climb) -> None:
+        climb.claim["targets"][0]["tiers"]["L1"] = "NOT_RUN"
+
+    def edited(record: str, key: str, value: object) -> Files:
+        """An origin whose records were already wrong when it was sealed."""
+        return Climb().build(lambda c: getattr(c, record)[L0].update({key: value}))
+
+    def second_artifact(climb: Climb) -> None:
+        climb.artifacts = {"cpu-fp32": {"model.onnx": b"graph", "model.data": b"weights"}}
+
+    one, zeros = digest(lines(GOOD)), "blake3:" + "0" * 64
+    other_data = Climb(files={"inputs/pairs.jsonl": b"{}\n"}).build()
+    rebuilt = Climb(artifacts={"cpu-fp32": {"model.onnx": b"another"}}).build()
+    unplanned = Climb(targets={"cpu-fp32": ["L0"], "cpu-fp16": []}, verdicts={("cpu-fp32", "L0"): "PASS"})
+    swapped = Climb().build(lambda c: c.outcomes.update({L0: c.outcomes[L1], L1: c.outcomes[L0]}))
+    wrong_claim = Climb().build(lambda c: c.claim["targets"][0]["tiers"].update(L0="FAIL"))
+    other_model = Climb(candidate={"config.json": b"other"}).build()
+    other_ladder = Climb().build(lambda c: setattr(c, "ladder", b"other"))
+    judged, asked = (edited(record, "plan_digest", zeros) for record in ("outcomes", "requests"))
+    late = edited("outcomes", "started_at", "2025-12-31T00:00:00Z")
+    rows: list[tuple[str, str, str, Files]] = [
+        ("lineage_unlisted", "E-LINEAGE", "The lineage does not say what is carried.", keep(listed())),
+        ("lineage_step", "E-LINEAGE", "The lineage names another step.", keep(listed((one, [L1])))),
+        ("lineage_origin", "E-LINEAGE", "The lineage names an origin that is not here.", keep(listed((zeros, [L0]), (one, [L0])))),
+        ("lineage_repeated", "E-LINEAGE", "An origin is listed twice.", keep(listed((one, [L0]), (one, [L0])))),
+        ("lineage_no_step", "E-LINEAGE", "Nothing is carried of an origin but its records.", keep(steps=())),
+        ("lineage_twice", "E-LINEAGE", "A carried step ran again: which one counts?", keep(twice)),
+        ("lineage_unplanned", "E-LINEAGE", "A step is carried that this plan does not have.", keep(climb=unplanned, steps=(L0, L1))),
+        ("supersedes_digest", "E-LINEAGE", "What is replaced is not named by a root digest.", superseding(("last month", "old"))),
+        ("supersedes_reason", "E-LINEAGE", "No reason is given.", superseding((zeros, " "))),
+        ("supersedes_twice", "E-LINEAGE", "One root is replaced twice.", superseding((zeros, "old"), (zeros, "wrong"))),
+        ("preserved_candidate", "E-CANDIDATE", "A step of another candidate.", keep(origin=other_model)),
+        ("preserved_input", "E-INPUT", "A step that scored other data.", keep(origin=other_data, steps=(L1,))),
+        ("preserved_artifact", "E-ARTIFACT", "A step that measured another artifact.", keep(origin=rebuilt, steps=(L1,))),
+        ("preserved_artifact_twice", "E-ARTIFACT", "The artifact stands here a second time.", keep(second_artifact)),
+        ("preserved_plan", "E-PLAN", "A step that was judged by another plan.", keep(origin=judged)),
+        ("preserved_request", "E-PLAN", "A step that was asked under another plan.", keep(origin=asked)),
+        ("preserved_ladder", "E-LADDER", "The origin's plan does not follow from its ladder.", keep(origin=other_ladder)),
+        ("preserved_time", "E-TIME", "A step that started before the climb that it was part of.", keep(origin=late)),
+        ("preserved_swapped", "E-STEP", "Two steps stood in each other's folder when the origin was sealed.", keep(origin=swapped)),
+        ("preserved_origin_claim", "E-CLAIM", "The origin claims another verdict than its step has.", keep(origin=wrong_claim)),
+        ("preserved_claim", "E-CLAIM", "No verdict is claimed for a carried step.", keep(unsaid, steps=(L0, L1))),
+        ("preserved_after_fail", "E-STEP", "A step ran after a carried one that did not pass here.", keep(failed)),
+    ]  # fmt: skip
+    return [Case(f"{name}_fail", (rule,), why, files) for name, rule, why, files in rows]
+
+
 def cases() -> list[Case]:
-    return [*good_cases(), *bytes_cases(), *name_cases(), *tree_cases(), *record_cases(), *meaning_cases()]
+    lists = (good_cases, bytes_cases, name_cases, tree_cases, record_cases, meaning_cases, origin_cases, lineage_cases)
+    return [case for make in lists for case in make()]
 
 
 def main(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -65,3 +66,11 @@ def qualify(*arguments: str | Path, folder: Path | None = None, **environment: s
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, [kept.get("PYTHONPATH"), str(REPO)]))
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=kept, check=False, timeout=600)
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+def writable_copy(root: Path, to: Path) -> Path:
+    """A copy of a sealed root that a test may change."""
+    shutil.copytree(root, to)
+    for path in (to, *to.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return to

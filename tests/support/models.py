@@ -18,6 +18,29 @@ TEXTS = (
 POSITIONS = 64
 
 
+def make_l4(folder: Path) -> Path:
+    """Write a checkpoint of the shape whose figures were published: 4 layers, 384 wide, 12 heads, vocabulary 30,522, 512 positions."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    make_tokenizer(folder, positions=512)
+    torch.manual_seed(4)
+    config = BertConfig(
+        vocab_size=30_522,
+        hidden_size=384,
+        num_hidden_layers=4,
+        num_attention_heads=12,
+        intermediate_size=1536,
+        num_labels=1,
+    )
+    model = BertForSequenceClassification(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.02)
+    model.save_pretrained(folder)
+    return folder
+
+
 def make_bert(folder: Path, *, seed: int = 0, labels: int = 1, layers: int = 2) -> Path:
     """Write a BERT sequence classifier (32 wide, 64 positions) with tokenizer into ``folder`` and return it."""
     import torch
@@ -43,7 +66,12 @@ def make_bert(folder: Path, *, seed: int = 0, labels: int = 1, layers: int = 2) 
     return folder
 
 
-def make_tokenizer(folder: Path) -> Any:
+def make_tokenizer(
+    folder: Path,
+    *,
+    positions: int = POSITIONS,
+    names: tuple[str, ...] = ("input_ids", "token_type_ids", "attention_mask"),
+) -> Any:
     """Save a WordPiece tokenizer that knows the letters and most words of ``TEXTS``, as ``tokenizer.json`` with its config."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
@@ -63,8 +91,8 @@ def make_tokenizer(folder: Path) -> Any:
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         **{f"{name}_token": f"[{name.upper()}]" for name in ("unk", "pad", "cls", "sep", "mask")},
-        model_max_length=POSITIONS,
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        model_max_length=positions,
+        model_input_names=list(names),
     )
     fast.save_pretrained(folder)
     return tokenizer

@@ -22,12 +22,15 @@ from harness.ladder_format import (
     Target,
 )
 from harness.metrics import catalogue
-from harness.records import TIERS, HubData, Limit, Precision, Record, Tier
+from harness.records import TIERS, HalfOptions, HubData, IntegerOptions, Limit, Precision, Record, Tier
 
 PAGE = Path(__file__).parent.parent.parent / "docs/reference/ladder.md"
 STRUCTS: dict[str, type[Record]] = {
     kind.__name__: kind
-    for kind in (Ladder, CandidateReference, Target, BuildTier, PerfTier, ParityTier, RerankTier, HubData, Limit)
+    for kind in (
+        *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, ParityTier, RerankTier),
+        *(HubData, Limit),
+    )
 }
 
 
@@ -71,7 +74,10 @@ def _takes(kind: msgspec.inspect.Type) -> str:
         case msgspec.inspect.StructType() | msgspec.inspect.DictType():
             return "table"
         case msgspec.inspect.VarTupleType():
-            return "list of tables"
+            item = kind.item_type
+            return (
+                "list of tables" if isinstance(item, msgspec.inspect.StructType) else f"list, each {fields.words(item)}"
+            )
         case msgspec.inspect.UnionType():
             kinds = [item for item in kind.types if not isinstance(item, msgspec.inspect.NoneType)]
             return " or ".join(dict.fromkeys(map(_takes, kinds)))
@@ -86,6 +92,8 @@ def _default(name: str, key: str, field: msgspec.inspect.Field) -> str:
         return "required"
     if field.default is None or field.default is msgspec.NODEFAULT:
         return "none"
+    if isinstance(field.default, Record):
+        return "its defaults"
     return f"`{field.default:g}`" if isinstance(field.default, float) else f"`{field.default}`"
 
 

@@ -289,6 +289,10 @@ def _build(target: PlannedTarget, _groups: int, files: dict[str, bytes]) -> dict
         "realised_precision": target.precision,
         "half_range_constants": 1,
         "checker_faults": 0,
+        "missing_keys": 0,
+        "unexpected_keys": 0,
+        "raw_logits": True,
+        "own_provider_nodes": 281,
         "head_gap_ratio": {"fp32": 0.0, "fp16": 3.1e-4, "int8": 7.6e-3}[target.precision],
         "probe_faults": 0,
         "session_load_ms": 18.42,
@@ -375,6 +379,7 @@ def _parity(target: PlannedTarget, _groups: int, files: dict[str, bytes]) -> dic
     exact = target.precision == "fp32"
     values: dict[str, Value] = {
         "pairs": 96,
+        "refused_pairs": 0,
         "non_finite_count": 0,
         "max_abs_gap": float(gap.max()),
         "mean_abs_gap": float(gap.mean()),
@@ -385,8 +390,18 @@ def _parity(target: PlannedTarget, _groups: int, files: dict[str, bytes]) -> dic
         "order_kept": exact,
         "cosine": 1.0 if exact else 0.99991,
         "distinct_logits": 96,
+        "effective_length": 512,
         "truncated_pairs": 5,
+        "truncation_faults": 0,
         "token_mismatches": 0,
+        "separator_faults": 0,
+        "padding_id_agrees": True,
+        **{f"{what}_gap_{side}": 2e-7 for side in ("reference", "runtime") for what in ("batch", "order", "padding")},
+        **{f"repeat_gap_{side}": 0.0 for side in ("reference", "runtime")},
+        "segment_faults": 0,
+        "threads_gap": 0.0,
+        "threads_deadlocked": 0,
+        "fallback_nodes": 0,
     }
     return _all(values, {})
 

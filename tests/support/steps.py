@@ -135,9 +135,9 @@ class Bench:
         return self.run(self.request("L0", name, artifact=candidate.prebuilt(graph)), graph)
 
 
-def bench(root: Path, model: Path) -> Bench:
+def bench(root: Path, model: Path, texts: tuple[tuple[str, str], ...] = PAIRS) -> Bench:
     """A staging folder with pairs and groups, made if it is not there; the best document of each query is its own text."""
-    pairs = tuple(data.Pair(query=query, document=document) for query, document in PAIRS)
+    pairs = tuple(data.Pair(query=query, document=document) for query, document in texts)
     groups = tuple(
         data.Group(
             query_id=f"q{number}",

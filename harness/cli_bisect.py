@@ -1,0 +1,40 @@
+"""The command ``qualify bisect``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from harness.cli_common import as_json, print_json, safe
+
+
+@click.command()
+@click.argument("root", type=click.Path(path_type=Path))
+@click.option("--target", required=True, metavar="NAME", help="The target whose graph is looked into.")
+@click.option("--pair", type=int, metavar="N", help="The pair to run; the one with the largest gap when not given.")
+@click.option(
+    "--tolerance", type=float, metavar="RATIO", help="Gap of a tensor, over its largest value, that is allowed."
+)
+@as_json
+def bisect(root: Path, target: str, pair: int | None, tolerance: float | None, as_json: bool) -> int:
+    """Find the first node of a target's graph that leaves the fp32 graph of ROOT, or whose output is not finite.
+
+    ROOT is verified first. Exit 0: no node does. 10: one does, and it is named.
+    """
+    from harness import bisect as search
+
+    def tell(done: int, total: int, _what: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r{done} of {total} nodes", nl=done >= total, err=True)
+
+    made = search.bisect(root, target, pair, tolerance, tell)
+    if as_json:
+        import msgspec
+
+        print_json(msgspec.to_builtins(made) | {"exit_code": made.exit_code})
+    else:
+        for line in search.text(made).splitlines():
+            click.echo(safe(line))
+    return made.exit_code

@@ -1,0 +1,202 @@
+"""Carry steps of an earlier root into a new one, or refuse to, before anything runs. The rules are in ``lineage``.
+
+The earlier root is verified and judged again first, and only read: its files are copied byte for byte, each compared with the
+digest that its manifest gives, beside its ``SEAL`` and ``MANIFEST.b3``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from evidence import tree
+from evidence.manifest import MANIFEST_NAME, SEAL_NAME
+from evidence.seal import SealError
+from evidence.verify import VerifiedRoot, open_root
+from harness import judge, lineage, records
+from harness.environment import observe
+from harness.errors import AskedWrongly, RecordError
+from harness.lineage import Step
+from harness.recheck import rejudge
+from harness.records import Environment, Lineage, Outcome, Plan, PlannedStep, Preserved, Superseded, Tier
+from harness.root import RootRecords
+
+RECORDS = (records.LADDER, records.PLAN, records.ENVIRONMENT, records.LINEAGE, records.CLAIM)
+
+
+class Reuse(NamedTuple):
+    """An earlier root, and the origin (root digest) of each of its steps that is carried."""
+
+    opened: VerifiedRoot
+    found: RootRecords
+    origins: Mapping[Step, str]
+
+
+class Past(NamedTuple):
+    """What a new root replaces, and what it may carry."""
+
+    supersedes: tuple[Superseded, ...] = ()
+    reuse: Reuse | None = None
+
+    def origin(self, step: Step) -> str | None:
+        """The digest of the root that a step is carried from; None for one that runs."""
+        return self.reuse.origins.get(step) if self.reuse is not None else None
+
+    def lineage(self, carried: Collection[Step]) -> Lineage:
+        """The record of a climb that came to carry these steps: a target that stopped early carries fewer than it might."""
+        steps: dict[str, list[str]] = {}
+        for target, tier in carried:
+            origin = str(self.origin((target, tier)))
+            steps.setdefault(origin, []).append(records.step_folder(tier, target))
+        kept = tuple(Preserved(origin=origin, steps=tuple(sorted(steps[origin]))) for origin in sorted(steps))
+        return Lineage(format=1, supersedes=self.supersedes, preserved=kept)
+
+    def carry(self, staging: Path, target: str, step: PlannedStep) -> Outcome:
+        """Copy one carried step, its origin's records, and with L0 the artifact, into ``staging``; the step judged under this plan.
+
+        Raises SealError when a file is not as it was verified, OSError.
+        """
+        assert self.reuse is not None
+        opened, found, origins = self.reuse
+        key: Step = (target, step.tier)
+        place = records.origin_folder(origins[key])
+        within = place if key in found.preserved else ""
+        wanted = tuple(f"{within}{folder}/" for folder in _folders(target, step.tier))
+        paths = [path.removeprefix(within) for path in opened.paths if path.startswith(wanted)]
+        if not (staging / place).exists():
+            paths += RECORDS
+            _copy(opened, within + MANIFEST_NAME, staging / place / MANIFEST_NAME, origins[key].removeprefix("blake3:"))
+            _copy(opened, within + SEAL_NAME, staging / place / SEAL_NAME, None)
+        for path in paths:
+            _copy(opened, within + path, staging / place / path, opened.digests[within + path])
+        left = found.steps[key]
+        return judge.again(left.outcome, step.limits, left.numbers)
+
+
+class Asked(NamedTuple):
+    """The options of ``qualify run`` that are about earlier roots."""
+
+    supersede: Path | None = None
+    reason: str | None = None
+    preserve: Path | None = None
+    rerun: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Refuse options that make no sense without each other. Raises AskedWrongly."""
+        supersede, reason, preserve, rerun = self
+        if supersede is not None and not (reason or "").strip():
+            raise AskedWrongly(f"--supersede {supersede}: expected --reason TEXT, got none; say why it is replaced")
+        if supersede is None and reason is not None:
+            raise AskedWrongly("--reason: expected it with --supersede ROOT, got it alone; name the root")
+        if preserve is not None and not rerun:
+            raise AskedWrongly(f"--preserve {preserve}: expected --rerun TIER[:TARGET], got none; say what runs again")
+        if preserve is None and rerun:
+            raise AskedWrongly(f"--rerun {rerun[0]}: expected it with --preserve ROOT, got it alone; name the root")
+
+
+def look_back(asked: Asked, plan: Plan, ladder_folder: Path) -> Past:
+    """Look at the earlier roots, before anything runs. Raises AskedWrongly for one that may not be replaced, or carried from."""
+    supersede, reason, preserve, rerun = asked
+    old = (superseded(supersede, reason or "", plan),) if supersede is not None else ()
+    kept = reuse(preserve, rerun, plan, observe(ladder_folder)) if preserve is not None else None
+    return Past(old, kept)
+
+
+def superseded(root: Path, reason: str, plan: Plan) -> Superseded:
+    """The record of what is replaced. A failed climb may be replaced too. Raises AskedWrongly unless it is a root of this ladder."""
+    opened = _intact(root, "--supersede")
+    there = records.from_json(opened.read(records.PLAN), Plan, f"{root}/{records.PLAN}")
+    for what, was, now in (
+        ("ladder", there.ladder, plan.ladder),
+        ("model", there.candidate.revision and there.candidate.model, plan.candidate.revision and plan.candidate.model),
+    ):
+        if was != now and not (what == "model" and None in {was, now}):
+            raise AskedWrongly(
+                f"--supersede {root}: expected a root of {what} {now}, got {was}; only the same question can be answered anew"
+            )
+    return Superseded(digest=str(opened.digest), reason=reason.strip())
+
+
+def reuse(root: Path, rerun: Sequence[str], plan: Plan, environment: Environment) -> Reuse:
+    """What may be carried from ``root`` under ``plan``: every step that it has and that ``rerun`` does not name.
+
+    Raises AskedWrongly when any of these may not stand for a step that would run now.
+    """
+    named = lineage.to_rerun(rerun, plan)
+    opened = _intact(root, "--preserve")
+    judged = rejudge(opened.read, opened.paths)
+    if judged.faults or judged.records is None:
+        raise AskedWrongly(
+            f"--preserve {root}: expected a root whose claim its samples bear out, got: {judged.faults[0].message}; "
+            "see qualify verify"
+        )
+    found, own = judged.records, str(opened.digest)
+    planned = [(target.name, step.tier) for target in plan.targets for step in target.steps]
+    origins = {step: found.preserved.get(step, own) for step in planned if step in found.steps and step not in named}
+    lineage.check_builds(named, origins)
+    for step in origins:
+        _check(root, found, step, plan, environment)
+    _check_withdrawn(root, own, origins, opened)
+    return Reuse(opened, found, origins)
+
+
+def _intact(root: Path, option: str) -> VerifiedRoot:
+    opened = open_root(root)
+    if not opened.report.ok:
+        faults = opened.report.faults
+        got = faults[0].message if faults else "one that could not be checked wholly"
+        raise AskedWrongly(f"{option} {root}: expected a root that is intact, got: {got}; see qualify verify")
+    return opened
+
+
+def _check(root: Path, found: RootRecords, step: Step, plan: Plan, environment: Environment) -> None:
+    """Refuse a step that has no number, or whose samples rely on something that is otherwise now."""
+    name, tier = step
+    left = found.steps[step]
+    where, add = f"--preserve {root}: {tier} on {name}", f"add --rerun {tier}:{name}"
+    if left.measurements is None or judge.broke(left.outcome):
+        raise AskedWrongly(f"{where}: expected a step with numbers, got {left.outcome.verdict}; {add}")
+    there_plan, there_environment = found.ran_under(step)
+    here, there = (
+        lineage.relied_on(made, facts, next(t for t in made.targets if t.name == name), tier)
+        for made, facts in ((plan, environment), (there_plan, there_environment))
+    )
+    for what, one, other in lineage.disagreements(here, there):
+        raise AskedWrongly(f"{where}: expected {what} {judge.show_value(one)}, got {judge.show_value(other)}; {add}")
+
+
+def _check_withdrawn(root: Path, own: str, origins: Mapping[Step, str], opened: VerifiedRoot) -> None:
+    """Refuse a root that another beside it replaces, and a step that it carries from one such, unless the other carries it too.
+
+    What is read here is not verified: it can only cause a refusal.
+    """
+    wanted = {(origin, records.step_folder(tier, target)) for (target, tier), origin in origins.items()}
+    for path in sorted(opened.folder.absolute().parent.glob(f"*/{records.LINEAGE}")):
+        try:
+            beside = records.from_json(path.read_bytes(), Lineage, str(path))
+        except (OSError, RecordError):
+            continue
+        kept = {(entry.origin, folder) for entry in beside.preserved for folder in entry.steps}
+        for old in beside.supersedes:
+            if old.digest == own or any(origin == old.digest for origin, _ in wanted - kept):
+                raise AskedWrongly(
+                    f"--preserve {root}: expected evidence that no other root replaces, got that of {old.digest}, which "
+                    f"{path.parent.name} beside it replaces ({old.reason}); preserve from that one, or run without"
+                )
+
+
+def _folders(target: str, tier: Tier) -> tuple[str, ...]:
+    """What is carried with a step: its folder, and with L0 the artifact."""
+    own = records.step_folder(tier, target)
+    return (own, records.artifact_folder(target)) if tier == "L0" else (own,)
+
+
+def _copy(opened: VerifiedRoot, path: str, to: Path, digest: str | None) -> None:
+    """Copy a file that may be large. ``SEAL`` has no digest of its own: the new root's verification reads it."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with (opened.folder / path).open("rb") as read, to.open("xb") as write:
+        shutil.copyfileobj(read, write, 1 << 20)
+    if digest is not None and (got := tree.hash_file(to)) != digest:
+        raise SealError(f"{opened.folder / path}: expected blake3 {digest}, as it was verified, got {got}")

@@ -1,0 +1,222 @@
+"""An fp32 graph becomes fp16 or int8, with every choice of the converter stated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.errors import Blocked
+from harness.raw import Conversion, Search
+from harness.records import BuildOptions, DataFact, HalfOptions, IntegerOptions, Precision, Value
+from harness.stages import half_range, keep, onnx_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Feed = dict[str, NDArray[np.generic]]
+
+MIN_POSITIVE, MAX_FINITE = 5.96e-08, 65504.0
+"""The least and the largest magnitude the fp16 converter keeps; values beyond are clipped to them."""
+
+STATIC_OPERATORS = ("MatMul", "Gemm", "Gather")
+"""What static conversion quantises: products and embeddings; norms, sums and softmax stay in floating point."""
+
+
+class Checks(NamedTuple):
+    """What conversion asks of the target: what is wrong with a graph on its runtime (nothing when nothing is), and tensors to try."""
+
+    trial: Callable[[Path], str]
+    feed: Callable[[], Feed]
+
+
+def convert(
+    source: Path,
+    precision: Precision,
+    options: BuildOptions,
+    scratch: Path,
+    checks: Checks,
+    calibration: tuple[DataFact, Callable[[], Iterator[Feed]]] | None,
+) -> tuple[Path, Conversion | None]:
+    """``source`` in ``precision``, and how it was converted; ``source`` itself and None for fp32.
+
+    ``calibration`` are the pinned pairs of a static int8 conversion and the tensors of each. Raises ``Blocked`` for one without them.
+    """
+    external = options.external_data
+    if precision == "fp16":
+        return _half(source, options.fp16, scratch / "half", checks, external=external)
+    if precision == "int8":
+        return _int8(source, options.int8, scratch / "int8", calibration, external=external)
+    return source, None
+
+
+def _half(
+    source: Path, options: HalfOptions, scratch: Path, checks: Checks, *, external: bool
+) -> tuple[Path, Conversion]:
+    """The fp16 graph; when it is at fault and the fp32 graph is not, with the fewest nodes kept in fp32 that mend it."""
+    made = 0
+    suspected: tuple[str, ...] = ()
+
+    def attempt(kept: tuple[str, ...]) -> tuple[Path, str]:
+        """The graph with ``kept`` in fp32, and its fault on the runtime or in the range of half precision."""
+        nonlocal made, suspected
+        made += 1
+        graph = _half_with(source, options, kept, scratch / str(made), external=external)
+        fault = checks.trial(graph)
+        if not fault:
+            beyond = half_range.overflow(graph, checks.feed(), scratch / f"{made}-watched")
+            suspected, fault = (*beyond.nodes, *beyond.takers), beyond.words
+        return graph, fault
+
+    model = onnx_file.load(source)
+    blocked = _block_list(options)
+    listed = tuple(node.name for node in model.graph.node if node.op_type in blocked)
+    graph, fault = attempt(())
+    search: Search | None = None
+    if fault and not checks.trial(source):
+        open_ = [(node.name, node.op_type) for node in model.graph.node if node.op_type not in blocked]
+        search = keep.search(open_, fault, lambda kept: attempt(kept)[1], tuple(dict.fromkeys(suspected)))
+        graph = attempt(search.kept)[0] if search.repaired else graph
+    kept = search.kept if search is not None and search.repaired else ()
+    high, low = _beyond(model)
+    return graph, Conversion(
+        name="onnxruntime.transformers.float16.convert_float_to_float16",
+        options={
+            "min_positive_val": MIN_POSITIVE,
+            "max_finite_val": MAX_FINITE,
+            "keep_io_types": options.keep_io,
+            "op_block_list": ", ".join(sorted(blocked)),
+        },
+        clipped_high=high,
+        clipped_low=low,
+        kept_nodes=tuple(sorted({*listed, *kept})),
+        search=search,
+    )
+
+
+def _half_with(source: Path, options: HalfOptions, kept: tuple[str, ...], folder: Path, *, external: bool) -> Path:
+    from onnxruntime.transformers import float16
+
+    half = float16.convert_float_to_float16(
+        onnx_file.load(source),
+        min_positive_val=MIN_POSITIVE,
+        max_finite_val=MAX_FINITE,
+        keep_io_types=options.keep_io,
+        op_block_list=_block_list(options),
+        node_block_list=list(kept),
+    )
+    _join_casts(half)
+    return onnx_file.save(half, folder, external=external)
+
+
+def _join_casts(model: Any) -> None:
+    """Take the way through fp16 out from between two nodes kept in fp32; the converter puts Casts around each of them alone."""
+    from onnx import TensorProto
+
+    def casts_to(node: Any, dtype: int) -> bool:
+        return node.op_type == "Cast" and any(item.name == "to" and item.i == dtype for item in node.attribute)
+
+    makers = {name: node for node in model.graph.node for name in node.output}
+    for node in model.graph.node:
+        maker = makers.get(node.input[0]) if casts_to(node, TensorProto.FLOAT) else None
+        if maker is not None and casts_to(maker, TensorProto.FLOAT16):
+            node.input[0] = maker.input[0]
+    used = {name for node in model.graph.node for name in node.input} | {item.name for item in model.graph.output}
+    unused = [node for node in model.graph.node if node.op_type == "Cast" and node.output[0] not in used]
+    for node in unused:
+        model.graph.node.remove(node)
+
+
+def _block_list(options: HalfOptions) -> list[str]:
+    from onnxruntime.transformers import float16
+
+    return list(float16.DEFAULT_OP_BLOCK_LIST if options.block is None else options.block)
+
+
+def _int8(
+    source: Path,
+    options: IntegerOptions,
+    folder: Path,
+    calibration: tuple[DataFact, Callable[[], Iterator[Feed]]] | None,
+    *,
+    external: bool,
+) -> tuple[Path, Conversion]:
+    from onnx import TensorProto
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
+
+    folder.mkdir()
+    to = folder / "written.onnx"
+    shared = {
+        "weight_type": QuantType.QInt8,
+        "per_channel": options.per_channel,
+        "reduce_range": False,
+        "extra_options": {
+            "DefaultTensorType": TensorProto.FLOAT
+        },  # type inference ends at operators of the runtime's own
+    }
+    stated: dict[str, Value] = {"weight_type": "QInt8", "per_channel": options.per_channel, "reduce_range": False}
+    if options.method == "dynamic":
+        quantize_dynamic(str(source), str(to), **shared)
+    else:
+        if calibration is None:
+            raise Blocked(
+                "inputs.calibration: expected pairs for a static int8 conversion, got none; name them in the ladder"
+            )
+        facts, feeds = calibration
+        stated |= {
+            "activation_type": "QUInt8",
+            "quant_format": "QDQ",
+            "calibrate_method": "MinMax",
+            "op_types_to_quantize": ", ".join(STATIC_OPERATORS),
+            "calibration": facts.digest,
+            "calibration_pairs": facts.rows,
+        }
+        quantize_static(
+            str(source),
+            str(to),
+            _Reader(feeds()),
+            quant_format=QuantFormat.QDQ,
+            activation_type=QuantType.QUInt8,
+            op_types_to_quantize=list(STATIC_OPERATORS),
+            **shared,
+        )
+    model = onnx_file.load(to)
+    to.unlink()
+    name = f"onnxruntime.quantization.quantize_{options.method}"
+    done = Conversion(name=name, options=stated, clipped_high=0, clipped_low=0, kept_nodes=())
+    return onnx_file.save(model, folder, external=external), done
+
+
+class _Reader:
+    """What the quantiser reads calibration tensors from, one pair a call. Duck-typed: its base class is only an interface."""
+
+    def __init__(self, feeds: Iterator[Feed]) -> None:
+        self._feeds = feeds
+
+    def get_next(self) -> Feed | None:
+        return next(self._feeds, None)
+
+
+def _beyond(model: Any) -> tuple[int, int]:
+    """How many finite fp32 constants are larger, and how many not zero but smaller, than the converter keeps."""
+    import numpy as np
+
+    high = low = 0
+    for values in _constants(model):
+        if values.dtype == np.float32:
+            size = np.abs(values[np.isfinite(values)])
+            high += int(np.count_nonzero(size > MAX_FINITE))
+            low += int(np.count_nonzero((size > 0) & (size < MIN_POSITIVE)))
+    return high, low
+
+
+def _constants(model: Any) -> Iterator[NDArray[np.generic]]:
+    """The values of all initializers and of the tensors in nodes' attributes, main graph only."""
+    from onnx import numpy_helper
+
+    yield from map(numpy_helper.to_array, model.graph.initializer)
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield numpy_helper.to_array(attribute.t)

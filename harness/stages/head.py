@@ -1,0 +1,142 @@
+"""The head of a graph: its weights against the checkpoint's, and whether its logit leaves the graph as it was computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.raw import HeadMatch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_HEAD = re.compile(r"(^|\.)(classifier|score)(\.|$)")
+
+_PRODUCTS = re.compile(r"(Q?Linear|Fused|Q)?(MatMul|Gemm)\w*|QLinearMatMul|MatMulInteger\w*|DynamicQuantize\w+")
+"""Where the way back from the output ends: at a product of matrices, or at the quantisation of what goes into one."""
+
+_ACTIVATIONS = {
+    *("Sigmoid", "HardSigmoid", "QLinearSigmoid", "Softmax", "LogSoftmax", "QLinearSoftmax", "Tanh", "Exp", "Reciprocal"),
+    *("Softplus", "Softsign", "Log", "Erf", "Clip", "Relu", "LeakyRelu", "Celu", "Elu", "Selu", "Gelu", "HardSwish", "QuickGelu"),
+}  # fmt: skip
+
+
+def activations(graph: Path) -> tuple[str, ...] | None:
+    """Operators between the last matrix product and the first output that make a raw logit something else, sorted.
+
+    A sigmoid that was put together from Exp and a division is seen by its Exp. None where the graph cannot be read.
+    """
+    import onnx
+
+    try:
+        model = onnx.load(str(graph), load_external_data=False).graph
+    except Exception:  # noqa: BLE001 - an unreadable graph is a finding of the checker, not of this look
+        return None
+    makers = {name: node for node in model.node for name in node.output}
+    outputs = [item.name for item in model.output]
+    pending = ["logits"] if "logits" in outputs else outputs[:1]
+    seen: set[str] = set()
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        node = makers.get(name)
+        if name in seen or node is None or _PRODUCTS.fullmatch(node.op_type):
+            continue
+        seen.add(name)
+        if node.op_type in _ACTIVATIONS:
+            found.add(node.op_type)
+        pending += node.input
+    return tuple(sorted(found))
+
+
+def compare_head(graph: Path, model: Path) -> tuple[tuple[HeadMatch, ...], str]:
+    """Each head tensor of the checkpoint against the graph's tensor of its name, or the closest of its shape; and a note if there is none.
+
+    The head is the last linear layer: a weight of shape (1, width) below ``classifier`` or ``score``, with its bias. The graph may
+    hold it transposed, and in int8 with scale and zero point; its bias is compared only where its name was kept.
+    """
+    import onnx
+
+    head = dict(_head_tensors(model))
+    if not head:
+        return (), "the checkpoint holds no classifier weight of shape (1, width)"
+    try:
+        stored = dict(_graph_tensors(onnx.load(str(graph))))
+    except Exception as error:  # noqa: BLE001 - an unreadable graph is a finding of the checker, not of this comparison
+        return (), f"the graph cannot be read: {type(error).__name__}"
+    found = [match for name, values in head.items() if (match := _closest(name, values, stored)) is not None]
+    if not any(match.tensor.endswith("weight") for match in found):
+        width = next(iter(head.values())).size
+        return tuple(found), f"no tensor of the graph has the shape (1, {width}) of the checkpoint's head"
+    return tuple(found), ""
+
+
+def _closest(name: str, values: Floats, stored: dict[str, Floats]) -> HeadMatch | None:
+    import numpy as np
+
+    named = [key for key in stored if key == name or key.startswith(f"{name}_") or key.endswith(f".{name}")]
+    same = [key for key in named if stored[key].size == values.size]
+    if not same and values.size > 1:
+        same = [key for key, other in stored.items() if sorted(other.shape) == sorted(values.shape)]
+    if not same:
+        return None
+    scale = float(np.abs(values).max()) or 1.0
+    gaps = {key: float(np.abs(stored[key].ravel() - values.ravel()).max()) / scale for key in same}
+    key = min(gaps, key=lambda item: gaps[item] if np.isfinite(gaps[item]) else np.inf)
+    return HeadMatch(tensor=name, matched=key, gap_ratio=gaps[key] if np.isfinite(gaps[key]) else None)
+
+
+def _head_tensors(model: Path) -> Iterator[tuple[str, Floats]]:
+    """The last linear layer in the checkpoint's safetensors: weight first, then bias."""
+    import onnx  # noqa: F401 - numpy knows bfloat16 once it is imported
+    from safetensors import safe_open
+
+    for path in sorted(model.glob("*.safetensors")):
+        with safe_open(path, framework="np") as file:
+            names = set(file.keys())
+            for name in sorted(names):
+                if not name.endswith(".weight") or not _HEAD.search(name):
+                    continue
+                weight = file.get_tensor(name).astype("float64")
+                if weight.ndim != 2 or weight.shape[0] != 1:
+                    continue
+                yield name, weight
+                bias = name.removesuffix("weight") + "bias"
+                if bias in names:
+                    yield bias, file.get_tensor(bias).astype("float64")
+
+
+def _graph_tensors(model: Any) -> Iterator[tuple[str, Floats]]:
+    """Floating-point tensors of the graph by name, quantised ones as the numbers they stand for."""
+    import numpy as np
+    from onnx import numpy_helper
+
+    tensors = {item.name: item for item in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+            tensors[node.output[0]] = node.attribute[0].t
+    for name, tensor in tensors.items():
+        values = numpy_helper.to_array(tensor)
+        base = name.removesuffix("_quantized")
+        scale, zero = _first(tensors, base, "_scale"), _first(tensors, base, "_zero_point")
+        if base != name and scale is not None and scale.size == 1:  # the head has one row, so one scale
+            offset = zero.astype(np.float64).ravel()[0] if zero is not None else 0.0
+            yield name, (values.astype(np.float64) - offset) * float(scale.ravel()[0])
+        elif np.issubdtype(values.dtype, np.floating):
+            yield name, values.astype(np.float64)
+
+
+def _first(tensors: dict[str, Any], base: str, suffix: str) -> NDArray[np.generic] | None:
+    """The tensor that quantisers name so: after the weight, or after its quantised form."""
+    from onnx import numpy_helper
+
+    for name in (f"{base}{suffix}", f"{base}_quantized{suffix}"):
+        if name in tensors:
+            found: NDArray[np.generic] = numpy_helper.to_array(tensors[name])
+            return found
+    return None

@@ -1,0 +1,119 @@
+"""ONNX files on disk: a folder with ``model.onnx`` and, where asked for or needed, its weights beside it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evidence import tree
+from harness.metrics import onnx_graph
+from harness.stages.job import folder_digest
+
+GRAPH, WEIGHTS = "model.onnx", "model.onnx.data"
+ONE_FILE_BYTES = 2_000_000_000
+"""A protobuf message holds at most 2 GiB; what is larger needs external data."""
+INLINE_BYTES = 1024
+"""Tensors below this stay in the graph, so that shapes and scalars can be read without the file beside it."""
+
+
+def load(path: Path) -> Any:
+    """The model with all its weights in memory."""
+    import onnx
+
+    return onnx.load(str(path))
+
+
+def save(model: Any, folder: Path, *, external: bool) -> Path:
+    """Write ``model`` into ``folder`` and return the path; the copy in memory may be without weights afterwards."""
+    import onnx
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / GRAPH
+    if external:
+        onnx.save(
+            model, str(path), save_as_external_data=True, location=WEIGHTS, size_threshold=INLINE_BYTES
+        )  # fmt: skip
+    else:
+        onnx.save(model, str(path))
+    return path
+
+
+def strip(model: Any) -> None:
+    """Take out stack traces, doc strings and unused domains: they name files of this machine and make two exports differ."""
+    model.doc_string = model.graph.doc_string = ""
+    model.ClearField("metadata_props")
+    model.graph.ClearField("metadata_props")
+    for node in nodes(model):
+        node.ClearField("metadata_props")
+        node.doc_string = ""
+    for value in (*model.graph.value_info, *model.graph.input, *model.graph.output, *model.graph.initializer):
+        value.ClearField("metadata_props")
+        value.doc_string = ""
+    for place, node in enumerate(model.graph.node):
+        node.name = node.name or f"{node.op_type}_{place}"  # conversion keeps nodes by name
+    used = {node.domain for node in nodes(model)} | {function.domain for function in model.functions} | {""}
+    kept = [item for item in model.opset_import if item.domain in used]
+    del model.opset_import[:]
+    model.opset_import.extend(kept)
+
+
+def nodes(model: Any) -> Iterator[Any]:
+    """All nodes of the main graph and of functions; of subgraphs only those that hold them."""
+    yield from model.graph.node
+    for function in model.functions:
+        yield from function.node
+
+
+def files(graph: Path) -> tuple[str, ...]:
+    """Names of the files that hold weights of ``graph``, relative to its folder. Raises OSError, ``GraphError``."""
+    return tuple(sorted({item.location for item in onnx_graph.census(graph.read_bytes()).external}))
+
+
+def copy(graph: Path, to: Path) -> None:
+    """Copy a graph of this module with its weights; ``to`` is the new graph's path and must not exist."""
+    copy_file(graph, to)
+    for name in files(graph):
+        copy_file(graph.parent / name, to.parent / name)
+
+
+def copy_file(source: Path, to: Path) -> None:
+    """Copy one file to a path that must not exist, whose folder is made."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with source.open("rb") as read, to.open("xb") as write:
+        shutil.copyfileobj(read, write, 1 << 20)
+
+
+def size(graph: Path) -> int:
+    """Bytes of the graph and of its weights."""
+    return sum(path.stat().st_size for path in (graph, *(graph.parent / name for name in files(graph))))
+
+
+def digest(graph: Path) -> str:
+    """Tree digest of the graph's folder, as an artifact's is."""
+    return folder_digest(graph.parent)
+
+
+def differences(first: Path, second: Path) -> str:
+    """In words, what differs between two graphs of the same checkpoint; empty when no tensor, node or signature does."""
+    one, two = load(first), load(second)
+    found = []
+    for kind, left, right in (
+        ("initializer", _by_name(one.graph.initializer), _by_name(two.graph.initializer)),
+        ("node", _by_name(one.graph.node), _by_name(two.graph.node)),
+        ("input or output", _by_name((*one.graph.input, *one.graph.output)), _by_name((*two.graph.input, *two.graph.output))),
+    ):  # fmt: skip
+        odd = sorted(name for name in {*left, *right} if left.get(name) != right.get(name))
+        if odd:
+            found.append(f"{len(odd)} {kind}{'s' if len(odd) > 1 else ''} differ, the first {odd[0]!r:.80}")
+    if not found and tree.hash_file(first) != tree.hash_file(second):
+        found.append("the same tensors, nodes and signature in another order or with other names of inner values")
+    return "; ".join(found)
+
+
+def _by_name(items: Any) -> dict[str, bytes]:
+    return {
+        item.name or f"#{place}": item.SerializeToString(deterministic=True)
+        for place, item in enumerate(items)
+    }  # fmt: skip

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import candidate
+from harness.bisect import TOLERANCE, BisectAsked, BisectFound
+from harness.records import BuildOptions, from_json, to_json
+from harness.stages import bisect, export
+from tests.harness.conftest import once
+from tests.support import graphs
+from tests.support.ladders import qualify, writable_copy
+from tests.support.models import make_bert
+
+IDS = (2, *range(5, 40), 3)
+NO_OTHER = (
+    "--target cpu-fp32: expected the graph of another fp32 target in the root to compare with, got none;"
+    " add a target with precision fp32 to the ladder and run it again"
+)
+SCALED = "bert/encoder/layer.6/intermediate/dense"
+OVERFLOWING = "bert/encoder/layer.8/attention/self/value"
+
+
+@dataclass(frozen=True)
+class Deep:
+    """A BERT of 12 layers, exported in fp32 and converted to fp16."""
+
+    fp32: Path
+    fp16: Path
+
+    def search(self, folder: Path, changed: Path, tolerance: float) -> BisectFound:
+        for side, graph in (("reference", self.fp32), ("candidate", changed)):
+            (folder / side).mkdir(parents=True)
+            shutil.copyfile(graph, folder / side / "model.onnx")
+        asked = BisectAsked(
+            format=1, ids=IDS, segments=(0,) * 20 + (1,) * 17, first_position=0, tolerance=tolerance, threads=1
+        )
+        (folder / "asked.json").write_bytes(to_json(asked))
+        bisect.search(folder, lambda _done, _total, _what: None)
+        return from_json((folder / "found.json").read_bytes(), BisectFound, "found.json")
+
+
+@pytest.fixture(scope="session")
+def deep(tmp_path_factory: pytest.TempPathFactory) -> Deep:
+    def make(folder: Path) -> None:
+        import onnx
+        from onnxruntime.transformers import float16
+
+        make_bert(folder / "model", layers=12)
+        found = candidate.resolve("./model", None, folder)
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        graph = export.export(found.folder, found.candidate, BuildOptions(), names, 1, folder).graph
+        graph.rename(folder / "fp32.onnx")
+        half = float16.convert_float_to_float16(onnx.load(str(folder / "fp32.onnx")), keep_io_types=True)
+        onnx.save(half, str(folder / "fp16.onnx"))
+
+    folder = once(tmp_path_factory, "deep", make)
+    return Deep(folder / "fp32.onnx", folder / "fp16.onnx")
+
+
+def test_a_sound_graph_in_half_precision_has_no_first_node(deep: Deep, tmp_path: Path) -> None:
+    found = deep.search(tmp_path, deep.fp16, TOLERANCE["fp16"])
+    assert found.first is None
+    assert found.nodes > 900
+    assert found.compared >= found.nodes - 1
+    assert 0 < found.largest_gap < TOLERANCE["fp16"]
+
+
+@pytest.mark.parametrize(("precision", "by"), [("fp16", 1.5), ("fp32", 1.01)])
+def test_one_scaled_weight_among_twelve_layers_is_found_at_its_node(
+    deep: Deep, tmp_path: Path, precision: Any, by: float
+) -> None:
+    graph = deep.fp16 if precision == "fp16" else deep.fp32
+    changed = graphs.edited(graph, tmp_path / "changed.onnx", graphs.weight_scaled(SCALED, by))
+    first = deep.search(tmp_path / "search", changed, TOLERANCE[precision]).first
+    assert first is not None
+    assert (first.node, first.operator) == (f"/{SCALED}/MatMul", "MatMul")
+    assert first.module == "bert.encoder.layer.6.intermediate.dense"
+    assert first.gap == pytest.approx(by - 1, abs=0.01)
+
+
+def test_an_overflow_among_twelve_layers_is_found_at_its_node(deep: Deep, tmp_path: Path) -> None:
+    changed = graphs.edited(deep.fp16, tmp_path / "changed.onnx", graphs.weight_scaled(OVERFLOWING, 30_000))
+    first = deep.search(tmp_path / "search", changed, 1e9).first
+    assert first is not None
+    assert (first.node, first.gap) == (f"/{OVERFLOWING}/MatMul", None)
+    assert first.module == "bert.encoder.layer.8.attention.self.value"
+    assert first.why.endswith(" values are not finite, and are in the fp32 graph")
+
+
+def test_weights_are_not_written_again_for_every_chunk(deep: Deep, tmp_path: Path) -> None:
+    deep.search(tmp_path, deep.fp32, 1e-3)
+    part, whole = tmp_path / "candidate/spilled/part.onnx", tmp_path / "candidate/model.onnx"
+    assert part.stat().st_size < whole.stat().st_size / 2
+
+
+def test_graphs_of_different_exports_are_refused(deep: Deep, tmp_path: Path) -> None:
+    def renamed(model: Any) -> None:
+        for node in model.graph.node:
+            node.input[:] = [f"x{name}" if name.startswith("/") else name for name in node.input]
+            node.output[:] = [f"x{name}" if name.startswith("/") or name == "logits" else name for name in node.output]
+        model.graph.output[0].name = "xlogits"
+
+    def only_named_by_slash(model: Any) -> None:
+        renamed(model)
+        for item in model.graph.initializer:
+            item.name = f"x{item.name}" if item.name.startswith("/") else item.name
+
+    changed = graphs.edited(deep.fp32, tmp_path / "changed.onnx", only_named_by_slash)
+    found = deep.search(tmp_path / "search", changed, 1e-3)
+    assert found.compared < found.nodes / 2
+
+
+def test_the_command_finds_nothing_in_a_sound_target(tiny_root: Path) -> None:
+    said = qualify("bisect", tiny_root, "--target", "cpu-fp16")
+    assert said.code == 0, said.err
+    first, second = said.out.splitlines()
+    assert first.startswith("cpu-fp16 against cpu-fp32, pair ")
+    assert second.startswith("no node leaves its tolerance of 0.05; the largest gap is ")
+
+
+def test_the_command_names_node_and_module_and_ends_with_10(tiny_root: Path) -> None:
+    said = qualify("bisect", tiny_root, "--target", "cpu-int8", "--pair", "3", "--tolerance", "0.001", "--json")
+    assert said.code == 10, said.err
+    answer = said.json
+    assert (answer["target"], answer["reference"], answer["pair"], answer["exit_code"]) == (
+        "cpu-int8",
+        "cpu-fp32",
+        3,
+        10,
+    )
+    assert answer["found"]["first"]["module"].startswith("bert.")
+    shown = qualify("bisect", tiny_root, "--target", "cpu-int8", "--pair", "3", "--tolerance", "0.001")
+    assert answer["found"]["first"]["node"] in shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "cuda-fp16"], "--target: expected one of cpu-fp32, cpu-fp16, cpu-int8, got cuda-fp16"),
+        (
+            ["--target", "cpu-fp32"],
+            NO_OTHER,
+        ),
+        (["--target", "cpu-fp16", "--pair", "99"], "--pair: expected a number from 0 to 75, got 99"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(tiny_root: Path, arguments: list[str], message: str) -> None:
+    said = qualify("bisect", tiny_root, *arguments)
+    assert (said.code, said.err) == (64, f"qualify: {message}\n")
+
+
+def test_a_root_that_is_not_intact_is_not_searched(tiny_root: Path, tmp_path: Path) -> None:
+    changed = writable_copy(tiny_root, tmp_path / "root")
+    graph = changed / "artifacts/cpu-fp16/model.onnx"
+    graph.write_bytes(graph.read_bytes() + b"\0")
+    said = qualify("bisect", changed, "--target", "cpu-fp16")
+    assert said.code == 20
+    assert "expected an intact root" in said.err
