@@ -105,7 +105,7 @@ class ParityOptions(Record, frozen=True):
     max_length: PositiveInt = 512
     noise: Annotated[float, msgspec.Meta(ge=0)] = 1e-4
     invariance_pairs: Annotated[int, msgspec.Meta(ge=8)] = 24
-    invariance_tokens: PositiveInt = 128
+    invariance_tokens: PositiveInt = 64
     deadlock_s: Seconds = 60.0
     time_limit_s: Seconds = 900.0
 

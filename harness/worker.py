@@ -108,7 +108,9 @@ def _broke(request: Request, error: Exception) -> str:
     versions = ", ".join(f"{name} {_version(name)}" for name in LIBRARIES)
     lines = str(error).strip().splitlines()
     said = f": {_one_line(lines[-1])}" if lines else ""
-    return f"{TIER_NAMES[request.tier]} ended with {type(error).__module__}.{type(error).__name__}{said} ({versions})"
+    do = "; pip install '.[run]' brings what is missing" if isinstance(error, ModuleNotFoundError) else ""
+    named = f"{type(error).__module__}.{type(error).__name__}"
+    return f"{TIER_NAMES[request.tier]} ended with {named}{said} ({versions}){do}"
 
 
 def _one_line(text: str) -> str:

@@ -75,6 +75,14 @@ def test_the_evaluation_set_is_what_the_ladder_needs() -> None:
     assert all(len({doc["text"] for doc in group["candidates"]}) == len(group["candidates"]) for group in groups)
 
 
+def test_the_pairs_for_parity_share_no_text_with_the_evaluation_set() -> None:
+    groups = [json.loads(line) for line in (QUICKSTART / "groups.jsonl").read_bytes().split(b"\n") if line]
+    pairs = [json.loads(line) for line in (QUICKSTART / "pairs.jsonl").read_bytes().split(b"\n") if line]
+    held = {text for group in groups for text in (group["query"], *(doc["text"] for doc in group["candidates"]))}
+    assert len(pairs) >= 40
+    assert held.isdisjoint(text for pair in pairs for text in (pair["query"], pair["document"]))
+
+
 def test_the_weights_are_safetensors_of_at_most_8_mb() -> None:
     sizes = {path.name: path.stat().st_size for path in (QUICKSTART / "model").iterdir()}
     assert sizes["model.safetensors"] <= 8_000_000

@@ -57,10 +57,11 @@ def optimise(source: Path, level: str, folder: Path, *, external: bool) -> tuple
         written = folder / f"pass-{number}" / onnx_file.GRAPH
         written.parent.mkdir(parents=True)
         _write_optimised(latest, written, "CPUExecutionProvider", at, LEFT_OUT[level])
-        model, latest = onnx_file.load(written), written
+        found = onnx_file.load(written)
+        if len(found.graph.node) == sizes[-1] and number:
+            break  # nothing more was found; this pass would only name and share constants anew
+        model, latest = found, written
         sizes.append(len(model.graph.node))
-        if sizes[-1] == sizes[-2]:
-            break
     model.ir_version = before.ir_version
     model.producer_name, model.producer_version = before.producer_name, before.producer_version
     onnx_file.strip(model)
