@@ -3,7 +3,9 @@
 Nothing but FormatError may be raised, and what was accepted must come back as the same bytes. It needs atheris, which is
 installed by hand (``pip install atheris``): it is no dependency of the project.
 
-    python benchmarks/fuzz_evidence.py manifest|seal|record|path [libFuzzer options, e.g. -max_total_time=60 -seed=1]
+    python benchmarks/fuzz_evidence.py manifest|seal|record|path CORPUS_FOLDER [libFuzzer options, e.g. -max_total_time=60]
+
+The corpus folder is made, and the seeds below are written into it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ with atheris.instrument_imports(include=["evidence", "json"]):
     from evidence import manifest, records
 
 SEEDS: dict[str, tuple[bytes, ...]] = {
-    "manifest": (b"%s  a.txt\n%s  b/c.txt\n" % (b"0" * 64, b"f" * 64), b"%s  a\r\n" % (b"0" * 64), b"%s *a\n" % (b"0" * 64)),
+    "manifest": (
+        b"%s  a.txt\n%s  b/c.txt\n" % (b"0" * 64, b"f" * 64),
+        b"%s  a\r\n" % (b"0" * 64),
+        b"%s *a\n" % (b"0" * 64),
+    ),
     "seal": (manifest.render_seal("blake3:" + "0" * 64), b"qualify-seal/2 x\n"),
     "record": (b'{\n  "a": [\n    1,\n    null\n  ]\n}\n', b'{"a": NaN}', b"[" * 40, b"1e999", b'"\\ud800"\n'),
     "path": (b"a/b.txt", b"nul.txt", b"../a", b".a", b"a" * 129, b"MANIFEST.B3", b"a.npy", b"a/" * 17 + b"a"),
@@ -68,19 +74,21 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 def main() -> None:
     """Fuzz one target until libFuzzer's options say stop, or something is raised that should not be."""
-    if len(sys.argv) < 2 or sys.argv[1] not in TARGETS:
-        raise SystemExit(f"fuzz_evidence: expected one of {', '.join(TARGETS)}, then libFuzzer options; see --help there")
+    if len(sys.argv) < 3 or sys.argv[1] not in TARGETS:
+        raise SystemExit(f"fuzz_evidence: expected one of {', '.join(TARGETS)}, a corpus folder and libFuzzer options")
     name = sys.argv.pop(1)
 
     def one(data: bytes) -> None:
         try:
             TARGETS[name](data)
         except manifest.FormatError as refused:
-            assert refused.faults
-            assert all(found.rule.startswith("E-") for found in refused.faults)
+            if not refused.faults or not all(found.rule.startswith("E-") for found in refused.faults):
+                raise AssertionError("a refusal that names no rule") from refused
 
-    for seed in SEEDS[name]:
-        one(seed)
+    corpus = Path(sys.argv[1])
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(SEEDS[name]):
+        (corpus / f"seed{number}").write_bytes(seed)
     atheris.Setup(sys.argv, one)
     atheris.Fuzz()
 

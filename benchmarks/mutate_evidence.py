@@ -185,7 +185,17 @@ def _child(place: Path, tests: tuple[str, ...]) -> None:
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     paths = [f"tests/evidence/test_{name}.py" for name in tests]
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore:Module already", "--hypothesis-seed=0"]
+    options = [
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-W",
+        "ignore:Module already",
+        "--hypothesis-seed=0",
+    ]
     options += ["-k", SLOW, f"--basetemp={place}.pytest"]
     sys.stdout.flush()
     os._exit(int(pytest.main([*paths, *options])))
@@ -219,11 +229,13 @@ def ready(place: Path, seconds: float) -> None:
     end = outcome(None, place, seconds).end
     if end != "survived":
         raise SystemExit(place.with_suffix(".log").read_text() + "\nexpected tests that pass before a change")
-    shutil.rmtree(place / "evidence/__pycache__", ignore_errors=True)  # a mutant may be as long and as old as its original
+    shutil.rmtree(
+        place / "evidence/__pycache__", ignore_errors=True
+    )  # a mutant may be as long and as old as its original
 
 
 def _start(places: multiprocessing.SimpleQueue[Path], seconds: float) -> None:
-    global _PLACE, _SECONDS  # noqa: PLW0603 - each worker has a copy of the project to itself
+    global _PLACE, _SECONDS
     _PLACE, _SECONDS = places.get(), seconds
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -240,7 +252,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="time limit of one run of the tests")
     parser.add_argument("--module", action="append", help="only this module of evidence/, e.g. meaning")
     parser.add_argument("--line", action="append", type=int, help="only mutants of this line")
-    parser.add_argument("--minutes", type=float, default=60, help="stop then, and say how many were run (in random order)")
+    parser.add_argument(
+        "--minutes", type=float, default=60, help="stop then, and say how many were run (in random order)"
+    )
     parser.add_argument("--list", action="store_true", help="print the mutants, run none")
     asked = parser.parse_args()
     names = asked.module or sorted(path.stem for path in (REPO / "evidence").glob("[a-z]*.py"))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from evidence.seal import write_new
 from harness import answer, launch, process
 from harness.candidate import first_position
-from harness.derive import raw_floats, raw_record
+from harness.derive_raw import raw_floats, raw_record
 from harness.derive_tokens import Tensors, read_tensors
 from harness.errors import AskedWrongly, Unavailable
 from harness.raw import BlockedRaw, ParityRaw

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from harness.derive import Read, make, raw_bytes, raw_record
+from harness.derive_raw import Read, make, raw_bytes, raw_record
 from harness.raw import BuildRaw
 from harness.records import Measurement, Request
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.derive import Read, make, raw_floats, raw_record
+from harness.derive_raw import Read, make, raw_floats, raw_record
 from harness.derive_tokens import Tensors
 from harness.errors import RecordError
 from harness.raw import InvarianceRaw, Variant, VariantKind

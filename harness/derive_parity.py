@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from harness.derive import Read, make, raw_floats, raw_record
+from harness.derive_raw import Read, make, raw_floats, raw_record
 from harness.errors import RecordError
 from harness.metrics.catalogue import BUILD_STEPS
 from harness.raw import ParityRaw, SessionFacts, StagesRaw

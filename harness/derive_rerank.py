@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness import data
-from harness.derive import Read, make, raw_bytes, raw_floats, raw_record
+from harness.derive_raw import Read, make, raw_bytes, raw_floats, raw_record
 from harness.errors import RecordError
 from harness.raw import PerQuery, QueryRow, QueryScores, ScoresRaw
 from harness.records import GROUPS, Measurement, Request

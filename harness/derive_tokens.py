@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.derive import Read, make, raw_bytes, raw_record
+from harness.derive_raw import Read, make, raw_bytes, raw_record
 from harness.errors import RecordError
 from harness.raw import TokensRaw
 from harness.records import Measurement, ParityOptions, Request

@@ -21,6 +21,7 @@ import msgspec
 
 from evidence.manifest import Fault, digest_of
 from harness import derive, judge, ladder, lineage, plan, records
+from harness.derive_raw import Read
 from harness.errors import QualifyError
 from harness.records import (
     Finding,
@@ -35,7 +36,7 @@ from harness.records import (
     Tier,
     Verdict,
 )
-from harness.root import Read, RootRecords, StepRecords, load, merged, step_records
+from harness.root import RootRecords, StepRecords, load, merged, step_records
 
 
 class Rejudged(Record, frozen=True):

@@ -5,11 +5,12 @@ Steps that the root carries from an earlier one are shown where they would stand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import msgspec
 
 from harness import judge, records
+from harness.derive_raw import Read
 from harness.records import (
     Environment,
     Lineage,
@@ -24,9 +25,6 @@ from harness.records import (
     from_json,
     step_folder,
 )
-
-Read = Callable[[str], bytes]
-"""Root-relative path to bytes whose hash was just compared with the manifest."""
 
 
 class StepRecords(Record, frozen=True):

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from importlib import resources
 
+from harness.derive_raw import Read
 from harness.records import PlannedTarget, Tier
 from harness.report import about, escape, sections, view, wording
 from harness.report.live import duration
 from harness.report.markup import Html, code, el, facts, join, table, text
 from harness.report.sections import verdict
 from harness.report.source import Source
-from harness.root import Read, RootRecords, merged
+from harness.root import RootRecords, merged
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """What a browser may do with the page: show it. Style is inline; nothing is fetched and nothing runs."""

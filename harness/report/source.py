@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from harness.derive_raw import Read
 from harness.errors import RecordError
 from harness.raw import BuildRaw, MemoryRaw, PerfRaw, PerQuery, QueryRow
 from harness.records import GROUPS, Tier, from_json, step_folder
-from harness.root import Read
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evidence import tree
 from harness import data
-from harness.derive import raw_record
+from harness.derive_raw import raw_record
 from harness.errors import Blocked
 from harness.metrics import onnx_graph
 from harness.raw import BuildRaw, Conversion, Export, Probe

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from harness.derive import raw_record
+from harness.derive_raw import raw_record
 from harness.errors import Blocked
 from harness.raw import ParityRaw, TokensRaw
 from harness.runtimes import tokens

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from harness import data
-from harness.derive import raw_floats
+from harness.derive_raw import raw_floats
 from harness.errors import Blocked
 from harness.raw import ScoresRaw
 from harness.records import GROUPS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
-from harness.derive import raw_record
+from harness.derive_raw import raw_record
 from harness.errors import RecordError
 from harness.raw import ArtifactRef, ParityRaw, ScoresRaw
 from harness.records import Request, from_json

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness.derive import raw_floats, raw_record
+from harness.derive_raw import raw_floats, raw_record
 from harness.errors import Blocked
 from harness.raw import StagesRaw
 from harness.records import step_folder

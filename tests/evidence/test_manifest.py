@@ -168,7 +168,8 @@ def test_any_other_seal_line_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     "path",
     ["a", "SEAL.txt", "a/SEAL", "steps/L0-build.cpu-fp32/outcome.json", "a" * 128, "/".join("a" * 16), "zip", "nulls.txt",
-     "com10", "a..b", "x.tar.json", "py", "a.b/c", "-a".removeprefix("-"), "/".join(["a" * 119] * 2)],
+     "com10", "a..b", "x.tar.json", "py", "a.b/c", "-a".removeprefix("-"), "/".join(["a" * 119] * 2),
+     "a" * 120 + "/" + "a" * 119],
 )  # fmt: skip
 def test_portable_paths_are_taken(path: str) -> None:
     assert check_path(path) is None
@@ -229,3 +230,7 @@ def test_a_format_error_names_the_first_five_faults() -> None:
     error = FormatError([manifest.fault("E-PATH", str(n), "x", "y") for n in range(7)])
     assert str(error) == "; ".join(f"{n}: expected x, got y" for n in range(5))
     assert len(error.faults) == 7
+
+
+def test_an_empty_path_is_no_path_and_no_twin_of_a_folder() -> None:
+    assert [item.rule for item in check_paths(["", "a/b"])] == ["E-PATH"]

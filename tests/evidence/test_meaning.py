@@ -84,6 +84,12 @@ def test_no_bytes_near_a_record_are_another_spelling_of_it(value: object, data: 
     assert records.to_json(json.loads(other)) == other
 
 
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_a_number_that_json_does_not_have_is_named(word: str) -> None:
+    with pytest.raises(FormatError, match=f"got {word}, which JSON does not have"):
+        evidence_records.parse_json("r.json", f"{word}\n".encode())
+
+
 def test_depth_is_counted_in_lists_and_tables() -> None:
     def nested(depth: int) -> bytes:
         value: object = 1
@@ -261,3 +267,8 @@ def test_a_target_that_is_planned_or_claimed_twice_is_refused() -> None:
 def test_a_tier_that_does_not_exist_is_refused() -> None:
     climb = Climb(targets={"cpu-fp32": ["L0", "L1", "L7"]})
     assert rules(faults_of(climb.build())) == ["E-STEP"]
+
+
+def test_a_claim_of_a_target_without_tiers_that_was_not_planned_is_refused() -> None:
+    files = Climb().build(lambda climb: climb.claim["targets"].append({"name": "gpu", "tiers": {}}))
+    assert rules(faults_of(files)) == ["E-CLAIM"]

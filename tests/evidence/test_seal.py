@@ -281,6 +281,19 @@ def test_a_system_without_renameat2_takes_the_fallback(tmp_path: Path, monkeypat
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
+def test_an_error_of_the_exclusive_rename_is_no_reason_to_try_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_source: Path, _target: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(seal, "_rename_noreplace", broken)
+    (tmp_path / "a").mkdir()
+    with pytest.raises(OSError, match="Input/output error"):
+        seal.rename_new(tmp_path / "a", tmp_path / "b")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
 CALLS = {

@@ -272,3 +272,13 @@ def test_no_descriptor_is_left_open(tmp_path: Path, folder: int) -> None:
             tree.read_file(folder, f"none/{path}", 9)
     tree.list_files(folder)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_file_that_ends_early_is_refused_though_its_size_says_nothing(
+    folder: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system that gives fewer bytes than it promised, and no error."""
+    path = next(iter(tree.list_files(folder).files))
+    monkeypatch.setattr(os, "read", lambda _file, _size: b"")
+    digests, faults = tree.hash_files(folder, {path: 0})
+    assert (digests, [item.rule for item in faults]) == ({}, ["E-CHANGED"])

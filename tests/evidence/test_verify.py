@@ -5,6 +5,7 @@ import os
 import runpy
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -402,6 +403,36 @@ def test_command_says_the_same_bytes_everywhere(open_root_folder: MakeRoot, tmp_
         assert (done.stdout, done.returncode) == (first.stdout, 20)
 
 
+@pytest.mark.parametrize("path", ["preserved", "other/x.txt", "x.txt"])
+def test_a_file_outside_the_layout_is_refused(open_root_folder: MakeRoot, path: str) -> None:
+    assert rules_of(open_root_folder(GOOD | {path: b"x"})) == ["E-RECORD"]
+
+
+AS_NOBODY = (
+    f"import os, sys; sys.path.insert(0, {str(REPO)!r}); import evidence.verify\n"
+    "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"  # after the imports: the interpreter may be root's alone
+    "assert os.getresuid() == (65534,) * 3\n"
+    "sys.exit(evidence.verify.main())"
+)
+
+
+def test_command_says_the_same_bytes_to_another_user() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user: that the user id changes nothing is not shown here")
+    with tempfile.TemporaryDirectory() as scratch:  # pytest's own folders are closed to other users
+        place = Path(scratch)
+        place.chmod(0o755)
+        for name, files in (("whole", GOOD), ("spoiled", GOOD | {"caf\u00e9": b""})):
+            make.Case(name, (), "", files).write(place)
+            root = place / name / "root"
+            for option in ([], ["--json"]):
+                mine = run(root, *option)
+                command = [sys.executable, "-I", "-c", AS_NOBODY, str(root), *option]
+                theirs = subprocess.run(command, capture_output=True, check=False)
+                assert (theirs.stdout, theirs.stderr, theirs.returncode) == (mine.stdout, b"", mine.returncode)
+                assert mine.returncode == (0 if name == "whole" else 20)
+
+
 def test_text_from_a_root_cannot_command_a_terminal_or_a_runner(open_root_folder: MakeRoot) -> None:
     root = open_root_folder(SMALL)
     for name in (
@@ -490,6 +521,20 @@ def test_a_quick_verify_shows_no_progress(
     assert capsys.readouterr().out.endswith("(what the numbers mean is judged by `qualify verify`)\n")
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_for_terminals_alone(
+    sealed: MakeRoot, monkeypatch: pytest.MonkeyPatch, terminal: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream, clock = Terminal(), iter(range(0, 10_000, 5))
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(sys, "argv", ["verify", str(sealed(GOOD))])
+    assert verify.main() == 0
+    assert ("hashed" in stream.text) == terminal
+    assert capsys.readouterr().out
+
+
 def test_command_in_process_refuses_a_digest_that_is_none(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -499,6 +544,19 @@ def test_command_in_process_refuses_a_digest_that_is_none(
         "evidence.verify: expected a root and known options, got x --expect a\\x1b:\\x3ab; "
         "usage: python -m evidence.verify ROOT [--expect blake3:<64 hex>] [--json]\n"
     )
+
+
+def test_command_without_words_says_that_it_got_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["verify"])
+    assert verify.main() == 64
+    assert "expected a root and known options, got nothing; usage" in capsys.readouterr().err
+
+
+def test_text_of_a_root_without_a_manifest_says_that_there_is_no_digest(tmp_path: Path) -> None:
+    shown = report.as_text(tmp_path, verify.verify(tmp_path)).splitlines()
+    assert shown[1] == "digest        none"
 
 
 def test_command_in_process_says_how_to_ask(

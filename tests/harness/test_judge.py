@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from harness.records import (
     TIERS,
     BuildOptions,
     Candidate,
+    Exit,
     Inputs,
     Limit,
     Measurement,
@@ -50,6 +52,7 @@ def one(limit: Limit, value: Value, interval: tuple[float, float] | None = None)
         pytest.param(Limit(exactly=1), True, "BLOCKED", id="a-bool-is-not-a-number"),
         pytest.param(Limit(at_most=5), "4", "BLOCKED", id="text-against-a-bound"),
         pytest.param(Limit(at_most=5), True, "BLOCKED", id="bool-against-a-bound"),
+        pytest.param(Limit(at_most=True), True, "BLOCKED", id="bool-against-a-bound-that-is-one"),
         pytest.param(Limit(at_most=5), None, "BLOCKED", id="null"),
         pytest.param(Limit(at_most=5), math.nan, "BLOCKED", id="nan"),
         pytest.param(Limit(at_most=5), -math.inf, "BLOCKED", id="minus-infinity-under-at-most"),
@@ -277,3 +280,38 @@ def test_a_plan_without_targets_is_never_complete() -> None:
 )
 def test_values_are_shown_as_a_person_reads_them(value: Value, shown: str) -> None:
     assert judge.show_value(value) == shown
+
+
+WELL = Exit(code=0, signal=None, timed_out=False, seconds=1)
+
+
+def ended(how: Exit | None, verdict: Verdict = "FAIL") -> Outcome:
+    return msgspec.structs.replace(outcome("a", "L1", verdict), exit=how)
+
+
+def test_a_carried_step_is_judged_again_under_other_limits() -> None:
+    found = judge.again(ended(WELL), {"m": Limit(at_most=5)}, [measured("m", 4, "ms")])
+    assert (found.verdict, found.reason, [f.verdict for f in found.findings]) == ("PASS", "", ["PASS"])
+    found = judge.again(ended(WELL, "PASS"), {"m": Limit(at_most=3)}, [measured("m", 4, "ms")])
+    assert (found.verdict, found.reason) == ("FAIL", "m: expected at most 3, got 4 ms")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(None, id="never-ran"),
+        pytest.param(msgspec.structs.replace(WELL, code=3), id="bad-exit"),
+        pytest.param(msgspec.structs.replace(WELL, code=None, signal="SIGKILL"), id="killed"),
+        pytest.param(msgspec.structs.replace(WELL, timed_out=True), id="timed-out"),
+    ],
+)
+def test_numbers_of_a_child_that_ended_badly_do_not_count_again(how: Exit | None) -> None:
+    step = ended(how)
+    assert judge.broke(step)
+    assert judge.again(step, {"m": Limit(at_most=5)}, [measured("m", 4, "ms")]) is step
+
+
+def test_a_carried_step_without_measurements_stays_as_it_is() -> None:
+    step = ended(WELL, "BLOCKED")
+    assert not judge.broke(step)
+    assert judge.again(step, {"m": Limit(at_most=5)}, None) is step

@@ -1,0 +1,56 @@
+"""Raw files of a step as values, and measurements with the unit of the catalogue: what all derivations share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from harness.errors import RecordError
+from harness.metrics.catalogue import METRICS
+from harness.records import Measurement, Record, Value, from_json, measured
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Read = Callable[[str], bytes]
+"""Root-relative path to bytes; in the verifier their hash was just compared."""
+Kind = TypeVar("Kind", bound=Record)
+
+
+def raw_bytes(read: Read, path: str) -> bytes:
+    """Bytes of a raw file. Raises ``RecordError`` when it is not there."""
+    try:
+        return read(path)
+    except (OSError, LookupError) as error:
+        raise RecordError(
+            f"{path}: expected the raw samples of a step, got no such file; the root is not whole"
+        ) from error
+
+
+def raw_record(read: Read, path: str, kind: type[Kind]) -> Kind:
+    """A raw JSON record. Raises ``RecordError``."""
+    return from_json(raw_bytes(read, path), kind, path)
+
+
+def raw_floats(read: Read, path: str, count: int) -> NDArray[np.float32]:
+    """A flat float32 file of exactly ``count`` numbers. Raises ``RecordError``."""
+    import numpy as np
+
+    data = raw_bytes(read, path)
+    if len(data) != 4 * count:
+        raise RecordError(f"{path}: expected {count} float32 of 4 bytes, got {len(data)} bytes; the root is not whole")
+    return np.frombuffer(data, dtype="<f4")
+
+
+def make(
+    metric: str,
+    value: Value,
+    *,
+    interval: tuple[float, float] | None = None,
+    samples: int | None = None,
+    note: str = "",
+) -> Measurement:
+    """A measurement with the unit that the catalogue gives the metric."""
+    unit = METRICS[metric.partition(".")[0]].unit
+    return measured(metric, value, unit, interval=interval, samples=samples, note=note)
