@@ -1,7 +1,8 @@
 """How long the build of the published L4 shape takes beside a bare ``torch.onnx.export`` of it, whole processes that take turns.
 
-One line: the median wall time of L0 on fp32 (load, export, optimisation, full check, probes at [1,512], head, placement) over that of
-a process that only loads the checkpoint and exports it. ``--peer COMMAND`` also times another builder on the same folder; in COMMAND
+The median wall time of L0 on fp32 (load, export, optimisation, full check, probes at [1,512], head, placement) over that of
+a process that only loads the checkpoint and exports it, and the same of processor time, which a busy machine falsifies less.
+``--peer COMMAND`` also times another builder on the same folder; in COMMAND
 ``MODEL`` and ``OUT`` stand for the checkpoint's folder and a folder to write to.
 
     python -m benchmarks.build [--rounds N] [--peer "winml build -m MODEL -o OUT ..."]
@@ -10,12 +11,15 @@ a process that only loads the checkpoint and exports it. ``--peer COMMAND`` also
 from __future__ import annotations
 
 import argparse
+import resource
 import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from harness.records import BuildOptions, TierOptions
@@ -40,24 +44,29 @@ torch.onnx.export(
 OPTIONS = TierOptions(L0=BuildOptions(shape=(1, 512), integers="int32", optimize="fused"))
 
 
-def bare(model: Path, place: Path) -> float:
-    """Wall seconds of a process that loads and exports, and nothing else."""
-    return timed([sys.executable, "-c", BARE, str(model), str(place / "bare.onnx")])
+def bare(model: Path, place: Path) -> None:
+    """A process that loads and exports, and nothing else."""
+    run([sys.executable, "-c", BARE, str(model), str(place / "bare.onnx")])
 
 
-def ours(there: Bench) -> float:
-    """Wall seconds of the worker of L0, as the parent sees them."""
+def ours(there: Bench) -> None:
+    """The worker of L0."""
     ran = there.run(there.request("L0", options=OPTIONS))
     if ran.reason:
         raise SystemExit(ran.reason)
-    return ran.exit.seconds
 
 
-def timed(command: list[str]) -> float:
-    """Wall seconds of a command that must end well."""
-    begin = time.perf_counter()
+def run(command: list[str]) -> None:
+    """Run a command that must end well."""
     subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - begin
+
+
+def timed(work: Callable[[], None]) -> tuple[float, float]:
+    """Wall seconds, and processor seconds of the children that ended in them."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    work()
+    wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:
@@ -66,7 +75,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", help="another builder's command, with MODEL and OUT in it")
     asked = parser.parse_args()
-    seconds: dict[str, list[float]] = {"bare": [], "ours": [], "peer": []}
+    seconds: dict[str, list[tuple[float, float]]] = {"bare": [], "ours": [], "peer": []}
     with tempfile.TemporaryDirectory() as scratch:
         model = Path(scratch) / "model"
         model.mkdir()
@@ -74,18 +83,17 @@ def main() -> None:
         for number in range(asked.rounds):
             place = Path(scratch) / str(number)
             place.mkdir()
-            seconds["bare"].append(bare(model, place))
-            seconds["ours"].append(ours(bench(place / "root", model)))
+            there = bench(place / "root", model)
+            seconds["bare"].append(timed(partial(bare, model, place)))
+            seconds["ours"].append(timed(partial(ours, there)))
             if asked.peer:
                 command = asked.peer.replace("MODEL", str(model)).replace("OUT", str(place / "peer"))
-                seconds["peer"].append(timed(shlex.split(command)))
-    middle = {name: statistics.median(found) for name, found in seconds.items() if found}
-    shown = ", ".join(f"{name} {value:.1f} s" for name, value in middle.items())
-    print(
-        f"L0 of the L4 shape over a bare export: {middle['ours'] / middle['bare']:.2f} ({shown}; {asked.rounds} rounds)"
-    )
-    if asked.peer:
-        print(f"L0 of the L4 shape over the peer: {middle['ours'] / middle['peer']:.2f}")
+                seconds["peer"].append(timed(partial(run, shlex.split(command))))
+    for kind, name in enumerate(("wall", "processor")):
+        middle = {who: statistics.median(item[kind] for item in found) for who, found in seconds.items() if found}
+        ratios = ", ".join(f"{middle['ours'] / value:.2f} of {who}" for who, value in middle.items() if who != "ours")
+        shown = ", ".join(f"{who} {value:.1f} s" for who, value in middle.items())
+        print(f"L0 of the L4 shape, {name} time: {ratios} ({shown}; {asked.rounds} rounds)")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ A mutant negates a condition (``if``, ``elif``, ``while``, conditional expressio
 that reports a fault (a yielded or returned fault, ``faults +=``, ``append``, ``raise``). It is run in a copy of the project, never
 here. A mutant that takes longer than the time limit is an endless loop, and counts as killed. Survivors are listed.
 
-    python -m benchmarks.mutate_evidence [--jobs N] [--seconds LIMIT] [--minutes N] [--module NAME]... [--line N]... [--list]
+    python -m benchmarks.mutate_evidence [--jobs N] [--seconds LIMIT] [--minutes N] [--skip N] [--module NAME]... [--line N]... [--list]
 """
 
 from __future__ import annotations
@@ -255,6 +255,7 @@ def main() -> int:
     parser.add_argument(
         "--minutes", type=float, default=60, help="stop then, and say how many were run (in random order)"
     )
+    parser.add_argument("--skip", type=int, default=0, help="go on after so many of the random order")
     parser.add_argument("--list", action="store_true", help="print the mutants, run none")
     asked = parser.parse_args()
     names = asked.module or sorted(path.stem for path in (REPO / "evidence").glob("[a-z]*.py"))
@@ -266,12 +267,13 @@ def main() -> int:
     for library in ("pytest", "hypothesis", "hypothesis.strategies", "blake3", "_hypothesis_pytestplugin"):
         importlib.import_module(library)  # once, here: the children are forks
     random.Random(0).shuffle(found)
+    found = found[asked.skip :]
     until = time.monotonic() + 60 * asked.minutes
     ends: Counter[tuple[str, str]] = Counter()
     survivors: list[Mutant] = []
     context = multiprocessing.get_context("fork")
     places = context.SimpleQueue()
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         for number in range(asked.jobs):
             ready(Path(scratch) / str(number), asked.seconds)
             places.put(Path(scratch) / str(number))

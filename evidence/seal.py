@@ -140,6 +140,9 @@ def remove(root: Path) -> None:
         raise SealError(
             f"{root}: expected a root or a staging folder, got something else: remove it by hand if you mean it"
         )
+    match = _STAGING.fullmatch(root.name)
+    if match is not None and int(match[1]) != os.getpid() and not _gone(int(match[1])):
+        raise SealError(f"{root}: expected a staging folder whose process ended, got one that process {match[1]} fills")
     doomed = _aside(root, "removing")
     root.chmod(_OPEN)
     rename_new(root, doomed)

@@ -13,7 +13,7 @@ import msgspec
 
 from evidence.manifest import Fault
 from evidence.verify import VerifiedRoot, open_root
-from harness.errors import NotIntact
+from harness.errors import AskedWrongly, NotIntact
 from harness.recheck import Rejudged, rejudge
 from harness.root import RootRecords
 from harness.run import exit_code
@@ -52,7 +52,13 @@ class Checked(NamedTuple):
 
 
 def check(root: Path, expect: str | None = None, progress: Callable[[int, int], None] | None = None) -> Checked:
-    """Rehash a root and judge it again. Never raises for what the root holds; ``progress`` counts bytes hashed."""
+    """Rehash a root and judge it again. Never raises for what the root holds; ``progress`` counts bytes hashed.
+
+    Raises ``AskedWrongly`` when there is no folder at ``root``: nothing was looked at, so nothing is said of evidence.
+    """
+    if not root.is_dir():
+        got = "something else" if root.exists() else "nothing"
+        raise AskedWrongly(f"{root}: expected the folder of a root, got {got}; check the path")
     opened = open_root(root, expect, progress)
     return Checked(root, opened, rejudge(opened.read, opened.paths) if opened.report.ok else None)
 

@@ -7,12 +7,15 @@ intact, 30 undetermined, 64 asked wrongly, 70 our own fault, 130 interrupted. He
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -67,6 +70,8 @@ def run(
     prepared = prepare(ladder, model)
     past = look_back(asked, prepared.plan, ladder.parent)
     place = out or _default_out(prepared.plan.ladder)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # what CI sends: what was measured is sealed all the same
+        signal.signal(number, _end_like_an_interrupt)
     with Live(prepared.plan, stream=sys.stderr, interactive=sys.stderr.isatty()) as live:
         climbed = climb(prepared, place, live, past)
     code = EXIT_INTERRUPTED if climbed.interrupted else exit_code(climbed.claim.verdict)
@@ -81,10 +86,20 @@ def run(
 
 
 def _refuse_existing(out: Path | None) -> None:
-    if out is not None and (out.exists() or out.is_symlink()):
+    """A file or folder to make: it must not exist, and not stand in a root, which is never changed."""
+    if out is None:
+        return
+    if out.exists() or out.is_symlink():
         raise AskedWrongly(
             f"{out}: expected a path that does not exist, got an existing one; name another or remove it"
         )
+    for folder in out.absolute().resolve().parents:
+        if (folder / "SEAL").exists() and (folder / "MANIFEST.b3").exists():
+            raise AskedWrongly(f"{out}: expected a path outside any root, got one in {folder.name}; name another")
+
+
+def _end_like_an_interrupt(*_signal: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _default_out(name: str) -> Path:
@@ -150,6 +165,7 @@ def report(root: Path, html: Path | None, markdown: bool) -> int:
         raise AskedWrongly("report: expected --html FILE or --markdown, got both or neither; choose one")
     from harness.answer import check
 
+    _refuse_existing(html)
     checked = check(root)
     records, digest = checked.records, str(checked.opened.report.digest)
     if html is None:
@@ -161,10 +177,11 @@ def report(root: Path, html: Path | None, markdown: bool) -> int:
 
     page = html_text(records, checked.opened.read, checked.opened.paths, digest)
     try:
-        html.write_text(page, encoding="utf-8")
+        with html.open("x", encoding="utf-8") as file:
+            file.write(page)
     except OSError as error:
         raise AskedWrongly(
-            f"{html}: expected a file that can be written, got {error.strerror}; name another"
+            f"{html}: expected a new file that can be written, got {error.strerror}; name another or remove it"
         ) from error
     click.echo(html)
     return 0
@@ -190,12 +207,13 @@ def schema() -> int:
 
 
 @cli.command()
+@click.argument("folder", type=click.Path(path_type=Path), default="runs")
 @as_json
-def doctor(as_json: bool) -> int:
-    """Say what this machine can run, what is missing, and how to get it."""
+def doctor(folder: Path, as_json: bool) -> int:
+    """Say what this machine can run, what is missing, and how to get it; and name what a crash left in FOLDER (runs)."""
     from harness.doctor import examine, text
 
-    found = examine(Path("runs"))
+    found = examine(folder)
     if as_json:
         print_json(found)
     else:
@@ -224,7 +242,11 @@ def main() -> None:
     sys.exit(guarded(lambda: cli.main(standalone_mode=False)))
 
 
-def guarded(command: Callable[[], int | None]) -> int:
+_NAMES = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EINVAL}
+"""What a path of the user's can be wrong by; anything else, a full disk say, is nobody's verdict."""
+
+
+def guarded(command: Callable[[], int | None]) -> int:  # noqa: PLR0911 - one return for each way to end
     """The one exception handler: a code for every way a command can end."""
     try:
         return command() or 0
@@ -242,6 +264,10 @@ def guarded(command: Callable[[], int | None]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter's last flush complains
         return EXIT_OURS
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        click.echo(f"qualify: {safe(f'{place}{error.strerror or error}')}; mend the cause and try again", err=True)
+        return EXIT_USAGE if error.errno in _NAMES else EXIT_UNDETERMINED
     except Exception as error:  # noqa: BLE001 - the edge of the program: whatever else it was is our fault and gets our code
         from evidence.verify import NotVerifiedError  # here, so that the command line starts fast
 

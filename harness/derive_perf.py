@@ -6,6 +6,8 @@ from harness.derive_raw import Read, make, raw_record
 from harness.errors import RecordError
 from harness.raw import MemoryRaw, PerfRaw
 from harness.records import Measurement, Request
+from harness.runtimes import RUNTIMES
+from harness.runtimes.onnxruntime import Provider
 
 
 def measurements(request: Request, read: Read) -> list[Measurement]:
@@ -66,6 +68,21 @@ def _check_calls(request: Request, raw: PerfRaw) -> None:
         raise RecordError(
             f"{request.step}/samples.json: expected warm-up calls, steady calls and pairs a call {planned}, each call above"
             f" 0 ms, got {got}; the root is not whole"
+        )
+
+    options, shown = raw.session.options, ", ".join(raw.session.providers)
+    threads = options.get("intra_op_threads", request.target.threads)
+    runtime = RUNTIMES.get(request.target.provider)
+    named = runtime.name if isinstance(runtime, Provider) else raw.session.providers[0]
+    if threads != request.target.threads or raw.session.providers[:1] != (named,):
+        raise RecordError(
+            f"{request.step}/samples.json: expected a session of {request.target.threads} threads on {named}, as planned, got"
+            f" {threads} threads on {shown}"
+        )
+    rows = sum(batch for batch, _ in raw.shapes)
+    if rows < raw.pairs_per_call:
+        raise RecordError(
+            f"{request.step}/samples.json: expected shapes of {raw.pairs_per_call} pairs a call, got {rows}"
         )
 
 

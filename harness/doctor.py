@@ -59,7 +59,9 @@ def examine(runs: Path) -> dict[str, Any]:
     checks.append(_check("free memory", memory > 2**30, f"{memory / 1e9:.1f} GB", "close other programs"))
     left = [str(path) for path in seal.leftovers(runs)]
     checks.append(
-        _check("half-written roots", not left, ", ".join(left) or "none", "look at them, then qualify rm each")
+        _check(
+            f"half-written roots in {runs}", not left, ", ".join(left) or "none", "look at them, then qualify rm each"
+        )
     )
     extras = [
         _check(
@@ -69,7 +71,7 @@ def examine(runs: Path) -> dict[str, Any]:
             "optional: apt install b3sum",
         ),
     ]
-    required = {"free disk", "half-written roots", "free memory"}
+    required = {"free disk", f"half-written roots in {runs}", "free memory"}
     return {
         "can_review": bool(checks[0]["ok"]),
         "can_run": all(check["ok"] for check in checks if check["check"] not in required),
@@ -81,7 +83,7 @@ def examine(runs: Path) -> dict[str, Any]:
 def text(found: dict[str, Any]) -> str:
     """The answer as lines: one a check, with what to do where something is missing."""
     lines = [
-        f"{'ok     ' if check['ok'] else 'MISSING' if check in found['checks'] else 'absent '} {check['check']}: {check['found']}"
+        f"{'ok     ' if check['ok'] else 'LOOK   ' if check in found['checks'] else 'absent '} {check['check']}: {check['found']}"
         + ("" if check["ok"] else f" - {check['fix']}")
         for check in (*found["checks"], *found["optional"])
     ]

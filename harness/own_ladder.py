@@ -129,7 +129,8 @@ def _whole(asked: Ladder, own: Plan, sealed: Plan) -> Iterator[Difference]:
     """Candidate, goal and seed."""
     folder, revision = is_folder(asked.candidate.model), asked.candidate.revision
     model = PurePosixPath(asked.candidate.model).name if folder else asked.candidate.model  # as a root names a folder
-    if (model, revision) != (sealed.candidate.model, sealed.candidate.revision):
+    named = {model, asked.candidate.model}  # a relative folder is named as the ladder writes it
+    if sealed.candidate.model not in named or revision != sealed.candidate.revision:
         was, now = (
             f"{name} at {at}" if at else name
             for name, at in ((sealed.candidate.model, sealed.candidate.revision), (model, revision))

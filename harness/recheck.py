@@ -20,9 +20,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import msgspec
 
 from evidence.manifest import Fault, digest_of
-from harness import derive, judge, ladder, lineage, plan, records
+from harness import derive, derive_rerank, judge, ladder, lineage, plan, records
 from harness.derive_raw import Read
 from harness.errors import QualifyError
+from harness.raw import ArtifactRef
 from harness.records import (
     Finding,
     Measurement,
@@ -153,6 +154,7 @@ def _step(
         findings = judge.judge(step.limits, measured)
         verdict = "BLOCKED" if judge.broke(claimed) else judge.step_verdict(findings)
         findings = () if judge.broke(claimed) else findings
+        faults += _derived_files(request, claimed, read)
     path = f"{folder}/outcome.json"
     faults += _differences("Q-FINDING", path, msgspec.to_builtins(claimed.findings), msgspec.to_builtins(findings))
     if claimed.verdict != verdict:
@@ -167,6 +169,26 @@ def _step(
     if claimed.reason != reason:
         faults.append(_fault("Q-FINDING", path, f"{path}: expected reason {reason!r}, got {claimed.reason!r}"))
     return outcome, measured, faults
+
+
+def _derived_files(request: Request, claimed: Outcome, read: Read) -> Iterator[Fault]:
+    """Q-METRIC for the rows of L3, Q-REQUEST for the artifact that the worker says it ran: reports show both."""
+    if request.tier == "L3":
+        path = f"{request.step}/per_query.json"
+        try:
+            rows = records.to_json(derive_rerank.per_query(request, read))
+            if read(path) != rows:
+                yield _fault("Q-METRIC", path, f"{path}: expected the rows that the scores give, got others")
+        except (QualifyError, OSError, ValueError, ArithmeticError, LookupError, TypeError) as error:
+            yield _fault("Q-METRIC", path, f"{path}: expected the rows that the scores give, got: {error}")
+    path = f"{request.step}/artifact.json"
+    try:
+        ran = records.from_json(read(path), ArtifactRef, path).digest
+    except (QualifyError, OSError, LookupError) as error:
+        yield _fault("Q-REQUEST", path, f"{path}: expected the digest of the artifact that ran, got: {error}")
+        return
+    if ran != claimed.artifact_digest:
+        yield _fault("Q-REQUEST", path, f"{path}: expected {claimed.artifact_digest}, as in outcome.json, got {ran}")
 
 
 def _request(sealed: Plan, plan_digest: str, target: PlannedTarget, tier: Tier, artifact: str) -> Request:

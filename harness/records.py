@@ -1,4 +1,4 @@
-"""Every value that is sealed, as frozen structs, and its one JSON form.
+"""Every value that is sealed, as frozen structs, and its one JSON form. Long on purpose: one page says what a root can hold.
 
 JSON is UTF-8, keys sorted, two-space indent, one newline at the end, and never holds NaN or infinity: a number that is
 not finite is stored as ``null`` with a note. Reading demands that one spelling, so it refuses unknown keys, missing keys,

@@ -23,7 +23,9 @@ def verify_text(answer: Mapping[str, Any]) -> str:
         if check["note"] or not check["ran"]:
             note = f"{check['check']}{': ' if check['note'] else ''}{check['note']}"
             lines += wrapped("checked" if check["ran"] else "skipped", note)
-    lines += wrapped("trust", f"{answer['authenticity']}: {answer['authenticity_means']}")
+    held = answer["intact"] or not answer["faults"]
+    means = answer["authenticity_means"] if held else "it did not verify, so nothing vouches for it"
+    lines += wrapped("trust", f"{answer['authenticity']}: {means}")
     for item in answer["attestations"]:
         by = f" by {item['verifier']}" if item["verifier"] else ""
         lines += wrapped("signed", f"{item['file']}: {item['kind']} {item['result']}{by}, key sha256 {item['key']}")

@@ -272,3 +272,25 @@ def test_a_tier_that_does_not_exist_is_refused() -> None:
 def test_a_claim_of_a_target_without_tiers_that_was_not_planned_is_refused() -> None:
     files = Climb().build(lambda climb: climb.claim["targets"].append({"name": "gpu", "tiers": {}}))
     assert rules(faults_of(files)) == ["E-CLAIM"]
+
+
+def test_a_time_that_cannot_be_read_does_not_hide_the_order_of_the_others() -> None:
+    def spoil(climb: Climb) -> None:
+        climb.outcomes[L0]["ended_at"] = "yesterday"
+        climb.outcomes[L1]["started_at"] = "2025-12-31T00:00:00Z"
+
+    assert [item.path for item in faults_of(Climb().build(spoil))] == [f"{L0}/outcome.json", f"{L1}/outcome.json"]
+
+
+def test_every_step_after_one_that_did_not_pass_is_named() -> None:
+    verdicts = {("cpu-fp32", "L0"): "FAIL", ("cpu-fp32", "L1"): "PASS", ("cpu-fp32", "L2"): "PASS"}
+    found = faults_of(Climb(targets={"cpu-fp32": ["L0", "L1", "L2"]}, verdicts=verdicts).build())
+    assert [(item.rule, item.path) for item in found] == [
+        ("E-STEP", L1),
+        ("E-STEP", make.step_folder("L2", "cpu-fp32")),
+    ]
+
+
+def test_a_step_that_passed_without_an_artifact_is_told_that_it_has_none() -> None:
+    files = Climb().build(lambda climb: climb.outcomes[L0].update(artifact_digest=None))
+    assert [item.message.rpartition(", got ")[2] for item in faults_of(files)] == ["none"]

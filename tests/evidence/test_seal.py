@@ -294,6 +294,16 @@ def test_an_error_of_the_exclusive_rename_is_no_reason_to_try_another(
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+def test_a_link_with_the_name_of_a_staging_folder_is_not_removed(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir(mode=0o700)
+    link = tmp_path / "root.staging-1-0000aaaa"
+    link.symlink_to("mine")
+    with pytest.raises(SealError, match="expected a root or a staging folder, got something else"):
+        seal.remove(link)
+    assert link.is_symlink()
+    assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o700
+
+
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
 CALLS = {
@@ -576,3 +586,14 @@ def test_hashing_is_done_by_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyP
 )
 def test_what_stands_aside_is_known_by_its_name(name: str, aside: bool) -> None:
     assert seal.is_aside(Path("runs") / name) is aside
+
+
+def test_the_staging_folder_of_a_process_that_runs_is_not_removed(tmp_path: Path) -> None:
+    live = tmp_path / f"root.staging-{os.getppid()}-0123abcd"
+    live.mkdir()
+    with pytest.raises(seal.SealError) as caught:
+        seal.remove(live)
+    assert str(caught.value) == (
+        f"{live}: expected a staging folder whose process ended, got one that process {os.getppid()} fills"
+    )
+    assert live.is_dir()

@@ -275,9 +275,11 @@ def test_unknown_options_and_commands_end_64() -> None:
         assert qualify(*arguments).code == 64
 
 
-def test_verify_of_something_that_is_no_root_ends_20_or_30(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_root_is_not_intact_and_a_path_that_is_no_folder_was_asked_wrongly(tmp_path: Path) -> None:
     assert qualify("verify", tmp_path).code == 20
-    assert qualify("verify", tmp_path / "nowhere").code in {20, 30}
+    for command in ("verify", "show"):
+        line = one_line(qualify(command, tmp_path / "nowhere"))
+        assert line == f"qualify: {tmp_path}/nowhere: expected the folder of a root, got nothing; check the path"
 
 
 def test_rm_removes_a_read_only_root_and_refuses_other_folders(tiny_root: Path, tmp_path: Path) -> None:
@@ -313,3 +315,83 @@ def test_no_path_of_the_machine_and_no_name_of_the_user_is_sealed(tiny_root: Pat
         if len(word) > 4 and word.encode() in path.read_bytes()
     ]
     assert [item for item in found if item[0] not in {"ladder.yaml", "plan.json"}] == []
+
+
+def resealed(root: Path, to: Path) -> Path:
+    """A root sealed again over whatever it holds now, as somebody who wants to deceive would."""
+    (root / "SEAL").unlink()
+    (root / "MANIFEST.b3").unlink()
+    seal.seal(root, to)
+    return to
+
+
+def test_rows_of_the_report_that_the_scores_do_not_give_are_found(tiny_root: Path, tmp_path: Path) -> None:
+    root = writable_copy(tiny_root, tmp_path / "root")
+    path = root / "steps/L3-rerank.cpu-fp16/per_query.json"
+    path.write_bytes(re.sub(rb'"ndcg_at_10": [0-9.]+', b'"ndcg_at_10": 0.999', path.read_bytes()))
+    said = qualify("verify", resealed(root, tmp_path / "forged"), "--json")
+    assert said.code == 20
+    assert said.json["faults"][0]["message"] == (
+        "steps/L3-rerank.cpu-fp16/per_query.json: expected the rows that the scores give, got others"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b'"intra_op_threads": 1', b'"intra_op_threads": 64'), (b'"CPUExecutionProvider"', b'"CUDAExecutionProvider"')],
+    ids=["threads", "provider"],
+)
+def test_a_latency_of_another_session_than_planned_is_found(
+    tiny_root: Path, tmp_path: Path, old: bytes, new: bytes
+) -> None:
+    root = writable_copy(tiny_root, tmp_path / "root")
+    path = root / "steps/L1-perf.cpu-fp32/samples.json"
+    assert old in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(old, new))
+    said = qualify("verify", resealed(root, tmp_path / "forged"), "--json")
+    assert said.code == 20
+    assert any("expected a session of 1 threads on CPUExecutionProvider" in f["message"] for f in said.json["faults"])
+
+
+def test_a_worker_that_names_another_artifact_than_the_outcome_is_found(tiny_root: Path, tmp_path: Path) -> None:
+    root = writable_copy(tiny_root, tmp_path / "root")
+    path = root / "steps/L1-perf.cpu-fp32/artifact.json"
+    path.write_bytes(re.sub(rb"blake3:[0-9a-f]{64}", b"blake3:" + b"0" * 64, path.read_bytes()))
+    said = qualify("verify", resealed(root, tmp_path / "forged"), "--json")
+    assert (said.code, said.json["faults"][0]["rule"]) == (20, "Q-REQUEST")
+
+
+def test_nothing_is_written_into_a_root_or_over_a_file(tiny_root: Path, tiny_model: Path, tmp_path: Path) -> None:
+    root = writable_copy(tiny_root, tmp_path / "root")
+    ladder = write_ladder(tmp_path / "ladder", tiny_model, goal="L0")
+    assert "outside any root" in one_line(qualify("run", ladder, "--out", root / "inner"))
+    assert "outside any root" in one_line(qualify("report", root, "--html", root / "x.html"))
+    assert "does not exist" in one_line(qualify("report", root, "--html", root / "SEAL"))
+    assert qualify("verify", root).code == 0
+
+
+def test_the_staging_folder_of_a_running_climb_is_not_removed(tmp_path: Path) -> None:
+    live = tmp_path / f"root.staging-{os.getpid()}-0123abcd"
+    live.mkdir()
+    assert "whose process ended" in one_line(qualify("rm", live))
+    assert live.is_dir()
+
+
+def test_sigterm_seals_what_was_measured(tiny_model: Path, tmp_path: Path) -> None:
+    slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
+    ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L1", L1=slow)
+    command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:
+        assert parent.stderr is not None
+        for line in parent.stderr:
+            if "L1 perf: started" in line:
+                time.sleep(0.3)
+                parent.terminate()
+    assert parent.returncode == 130
+    assert qualify("verify", tmp_path / "root", "--json").json["intact"] is True
+
+
+def test_a_path_that_the_system_refuses_is_one_line(tmp_path: Path, tiny_model: Path) -> None:
+    ladder = write_ladder(tmp_path, tiny_model)
+    line = one_line(qualify("run", ladder, "--out", tmp_path / ("a" * 300)))
+    assert line.endswith("File name too long; mend the cause and try again")
