@@ -212,7 +212,7 @@ def exported(where: Bench, exporter: str, precision: str) -> Ran:
     """L0 of one precision with one exporter; a later precision in the same bench converts the export of fp32."""
     opset = 17 if exporter == "torchscript" else 20
     options = msgspec.structs.replace(OPTIONS, L0=msgspec.convert({"exporter": exporter, "opset": opset}, BuildOptions))
-    return where.run(where.request("L0", f"cpu-{precision}", options=options))
+    return where.run(where.request("L0", f"cpu-{precision}", options=options, time_limit_s=600.0))
 
 
 def largest_gap(ran: Ran, model: Path) -> tuple[float, float]:
