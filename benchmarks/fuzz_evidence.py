@@ -58,7 +58,7 @@ def path_stays_inside(data: bytes) -> None:
         assert path.isascii()
         assert path.isprintable()
         assert all(name and name[0] not in ".-" and name[-1] != "." for name in path.split("/"))
-        assert Path("/root", path).as_posix() == f"/root/{path}"
+        assert Path("/top", path).as_posix() == f"/top/{path}"
         assert "\\" not in path
         assert ":" not in path
     manifest.check_first_bytes(path, data)

@@ -69,7 +69,6 @@ def _check_calls(request: Request, raw: PerfRaw) -> None:
             f"{request.step}/samples.json: expected warm-up calls, steady calls and pairs a call {planned}, each call above"
             f" 0 ms, got {got}; the root is not whole"
         )
-
     options, shown = raw.session.options, ", ".join(raw.session.providers)
     threads = options.get("intra_op_threads", request.target.threads)
     runtime = RUNTIMES.get(request.target.provider)

@@ -28,8 +28,11 @@ from harness.records import (
     PlannedTarget,
     PrebuiltArtifact,
     Record,
+    Request,
     RerankOptions,
+    Tier,
     TierOptions,
+    step_folder,
 )
 
 DEFAULT_MAX_LENGTH = 512
@@ -63,6 +66,22 @@ def make(
         inputs=inputs,
         targets=tuple(_target(asked, target, options, prebuilt) for target in asked.targets),
         defaults=defaults,
+    )
+
+
+def request(made: Plan, plan_digest: str, target: PlannedTarget, tier: Tier, artifact: str) -> Request:
+    """What a worker is asked for one step of a plan; ``artifact`` is the root-relative folder that holds the target's artifact."""
+    return Request(
+        format=1,
+        tier=tier,
+        target=target,
+        candidate=made.candidate,
+        options=made.options,
+        inputs=made.inputs,
+        seed=made.seed,
+        plan_digest=plan_digest,
+        step=step_folder(tier, target.name),
+        artifact=artifact,
     )
 
 

@@ -81,7 +81,7 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
                 outcome, measured, step_faults = _carried(found, target, step, read, paths)
             else:
                 artifact = records.artifact_place(found.lineage, target.name)
-                request = _request(found.plan, plan_digest, target, step.tier, artifact)
+                request = plan.request(found.plan, plan_digest, target, step.tier, artifact)
                 outcome, measured, step_faults = _step(request, step, left, read)
             faults += step_faults
             if outcome.findings:
@@ -122,7 +122,7 @@ def _carried(
     )  # E-STEP says that there is one
     then = next(planned for planned in was.steps if planned.tier == step.tier)
     artifact = records.artifact_place(origin.lineage, target.name)
-    request = _request(origin.plan, digest_of(read(place + records.PLAN)), was, step.tier, artifact)
+    request = plan.request(origin.plan, digest_of(read(place + records.PLAN)), was, step.tier, artifact)
     outcome, measured, faults = _step(request, then, step_records(read, paths, folder), read)
     faults = [_fault(f.rule, place + f.path, place + f.message) for f in faults]
     here = lineage.relied_on(found.plan, found.environment, target, step.tier)
@@ -189,21 +189,6 @@ def _derived_files(request: Request, claimed: Outcome, read: Read) -> Iterator[F
         return
     if ran != claimed.artifact_digest:
         yield _fault("Q-REQUEST", path, f"{path}: expected {claimed.artifact_digest}, as in outcome.json, got {ran}")
-
-
-def _request(sealed: Plan, plan_digest: str, target: PlannedTarget, tier: Tier, artifact: str) -> Request:
-    return Request(
-        format=1,
-        tier=tier,
-        target=target,
-        candidate=sealed.candidate,
-        options=sealed.options,
-        inputs=sealed.inputs,
-        seed=sealed.seed,
-        plan_digest=plan_digest,
-        step=records.step_folder(tier, target.name),
-        artifact=artifact,
-    )
 
 
 def _measure(request: Request, read: Read, folder: str) -> tuple[tuple[Measurement, ...], list[Fault]]:

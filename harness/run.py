@@ -23,7 +23,6 @@ from harness.records import (
     Outcome,
     Plan,
     PlannedStep,
-    PlannedTarget,
     PrebuiltArtifact,
     Qualification,
     Record,
@@ -190,7 +189,7 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
                 watcher.step_ended(*key, msgspec.structs.replace(outcome, exit=None, reason=said))
             else:
                 artifact = records.artifact_place(past.lineage(carried), target.name)
-                request = _request(prepared.plan, plan_digest, target, planned, artifact)
+                request = plan.request(prepared.plan, plan_digest, target, planned.tier, artifact)
                 outcome = _run(prepared, staging, request, planned, watcher)
                 interrupted = outcome.reason == INTERRUPTED
             outcomes[key] = outcome
@@ -203,21 +202,6 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
     write(records.CLAIM, to_json(claim))
     digest = seal.seal(staging, out)
     return Climbed(root=out, digest=digest, claim=claim, interrupted=interrupted)
-
-
-def _request(made: Plan, plan_digest: str, target: PlannedTarget, planned: PlannedStep, artifact: str) -> Request:
-    return Request(
-        format=1,
-        tier=planned.tier,
-        target=target,
-        candidate=made.candidate,
-        options=made.options,
-        inputs=made.inputs,
-        seed=made.seed,
-        plan_digest=plan_digest,
-        step=records.step_folder(planned.tier, target.name),
-        artifact=artifact,
-    )
 
 
 def _run(prepared: Prepared, staging: Path, request: Request, planned: PlannedStep, watcher: Watcher) -> Outcome:
