@@ -43,8 +43,9 @@ class Checked(NamedTuple):
     @property
     def records(self) -> RootRecords:
         """The records of an intact root. Raises ``NotIntact`` with the first fault for any other."""
-        if self.judged is None or self.judged.records is None or self.judged.faults:
-            first = self.faults[0].message if self.faults else "it could not be verified"
+        if self.judged is None or self.judged.records is None or not self.judged.holds:
+            why = self.judged.why if self.judged is not None else ""
+            first = self.faults[0].message if self.faults else why or "it could not be verified"
             raise NotIntact(
                 f"{self.path}: expected an intact root, got: {first}; run qualify verify for all faults", self.exit_code
             )

@@ -19,6 +19,7 @@ from typing import NoReturn
 
 import click
 
+from harness import VERSION
 from harness.cli_bisect import bisect
 from harness.cli_common import as_json, print_json, safe
 from harness.cli_history import history
@@ -30,7 +31,7 @@ EXIT_NOT_INTACT, EXIT_UNDETERMINED, EXIT_USAGE, EXIT_OURS, EXIT_INTERRUPTED = 20
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="qualify")
+@click.version_option(VERSION, prog_name="qualify")
 def cli() -> None:
     """Qualify a reranker for ONNX Runtime, and seal the evidence so that somebody else can check it."""
 
@@ -207,13 +208,16 @@ def schema() -> int:
 
 
 @cli.command()
-@click.argument("folder", type=click.Path(path_type=Path), default="runs")
+@click.argument("folder", type=click.Path(path_type=Path), required=False)
 @as_json
-def doctor(folder: Path, as_json: bool) -> int:
-    """Say what this machine can run, what is missing, and how to get it; and name what a crash left in FOLDER (runs)."""
+def doctor(folder: Path | None, as_json: bool) -> int:
+    """Say what this machine can run, what is missing, and how to get it; and name what a crash left in FOLDER.
+
+    Without FOLDER it looks in runs/ and in the folder where you stand.
+    """
     from harness.doctor import examine, text
 
-    found = examine(folder)
+    found = examine(Path("runs"), Path()) if folder is None else examine(folder)
     if as_json:
         print_json(found)
     else:
@@ -239,45 +243,56 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a console that has no sign for PASS shows its escape
-    sys.exit(guarded(lambda: cli.main(standalone_mode=False)))
+    sys.exit(guarded(lambda: cli.main(standalone_mode=False), wants_json="--json" in sys.argv[1:]))
 
 
 _NAMES = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EINVAL}
 """What a path of the user's can be wrong by; anything else, a full disk say, is nobody's verdict."""
 
 
-def guarded(command: Callable[[], int | None]) -> int:  # noqa: PLR0911 - one return for each way to end
-    """The one exception handler: a code for every way a command can end."""
+def guarded(command: Callable[[], int | None], *, wants_json: bool = False) -> int:
+    """The one exception handler: a code for every way a command can end, and a line on stderr for every bad one.
+
+    With ``wants_json`` that line stands on stdout too, as ``{"error": {"message", "exit_code"}}``.
+    """
     try:
         return command() or 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except click.ClickException as error:
-        error.show()
-        return EXIT_USAGE
-    except QualifyError as error:
-        click.echo(f"qualify: {safe(str(error))}", err=True)
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("qualify: interrupted", err=True)
-        return EXIT_INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter's last flush complains
         return EXIT_OURS
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        click.echo(f"qualify: {safe(f'{place}{error.strerror or error}')}; mend the cause and try again", err=True)
-        return EXIT_USAGE if error.errno in _NAMES else EXIT_UNDETERMINED
-    except Exception as error:  # noqa: BLE001 - the edge of the program: whatever else it was is our fault and gets our code
-        from evidence.verify import NotVerifiedError  # here, so that the command line starts fast
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge of the program: whatever is not named below is our fault
+        code, message = _worded(error)
+        if wants_json:
+            print_json({"error": {"message": message, "exit_code": code}})
+        return code
 
-        if isinstance(error, NotVerifiedError):  # somebody wrote to the root between two looks at it
-            click.echo(f"qualify: {safe(str(error))}; verify it again when nothing writes to it", err=True)
-            return EXIT_NOT_INTACT
-        for line in traceback.format_exc().splitlines():  # its message may hold words of a root
+
+def _worded(error: BaseException) -> tuple[int, str]:
+    """The exit code and the sentence of what ended a command; the sentence is said on stderr."""
+    from evidence.verify import NotVerifiedError  # here, so that the command line starts fast
+
+    message, code = str(error), EXIT_OURS
+    if isinstance(error, click.ClickException):
+        error.show()
+        return EXIT_USAGE, error.format_message()
+    if isinstance(error, QualifyError):
+        code = error.exit_code
+    elif isinstance(error, KeyboardInterrupt | click.Abort):
+        code, message = EXIT_INTERRUPTED, "interrupted"
+    elif isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        message = f"{place}{error.strerror or error}; mend the cause and try again"
+        code = EXIT_USAGE if error.errno in _NAMES else EXIT_UNDETERMINED
+    elif isinstance(error, NotVerifiedError):  # somebody wrote to the root between two looks at it
+        code, message = EXIT_NOT_INTACT, f"{error}; verify it again when nothing writes to it"
+    else:
+        for line in "".join(traceback.format_exception(error)).splitlines():  # its message may hold words of a root
             click.echo(safe(line), err=True)
-        click.echo("qualify: that was a fault of qualify itself; please report the lines above", err=True)
-        return EXIT_OURS
+        message = "that was a fault of qualify itself; please report the lines above"
+    click.echo(f"qualify: {safe(message)}", err=True)
+    return code, message
 
 
 if __name__ == "__main__":

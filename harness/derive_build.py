@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from harness import derive_notes
 from harness.derive_raw import Read, make, raw_bytes, raw_record
 from harness.raw import BuildRaw
 from harness.records import Measurement, Request
@@ -77,11 +78,13 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
         _probes(raw),
         *_placement(request, raw),
         _repeat(raw),
-        make("session_load_ms", raw.session.load_ms if raw.session else None, note=raw.load_error),
+        make("session_load_ms", None, note=raw.load_error)
+        if raw.session is None
+        else make("session_load_ms", raw.session.load_ms, note=derive_notes.session(raw.session)),
         make(
             "build_seconds",
             sum(raw.phases_s.get(phase, 0.0) for phase in ("export", "optimise", "convert")),
-            note=f"converted from the export in {raw.export_from}" if raw.export_from else "",
+            note=derive_notes.made(raw),
         ),
     ]
     return found
@@ -106,7 +109,7 @@ def _census(taken: Census, raw: BuildRaw) -> list[Measurement]:
         make("logits_width", width, note=width_note),
         make("unfed_inputs", len(unfed), note=", ".join(unfed)),
         make("unused_tokenizer_inputs", len(unused), note=", ".join(unused)),
-        make("nodes", taken.nodes, note=_optimisation_note(raw)),
+        make("nodes", taken.nodes, note=derive_notes.optimisation(raw)),
         make("external_files", len(_external(taken))),
         make("operator_types", len(taken.operators)),
         make("realised_precision", _realised(taken)),
@@ -183,7 +186,7 @@ def _conversion_note(raw: BuildRaw) -> str:
 def _head_gap(raw: BuildRaw) -> Measurement:
     if raw.head_note or not raw.head:
         return make("head_gap_ratio", None, note=raw.head_note or "no head was compared")
-    compared = "; ".join(f"{item.tensor} with {item.matched}" for item in raw.head)
+    compared = "; ".join(f"{item.tensor} with {item.matched}: {item.gap_ratio}" for item in raw.head)
     gaps = [item.gap_ratio for item in raw.head if item.gap_ratio is not None]
     if len(gaps) < len(raw.head):
         return make("head_gap_ratio", None, note=f"the graph's head is not finite; compared {compared}")
@@ -287,13 +290,4 @@ def _repeat(raw: BuildRaw) -> Measurement:
     repeat = raw.export.repeat if raw.export is not None else None
     if repeat is None:
         return make("export_repeat_equal", None, note="it was not asked for: repeat_export")
-    return make("export_repeat_equal", repeat.first == repeat.second, note=repeat.difference)
-
-
-def _optimisation_note(raw: BuildRaw) -> str:
-    done = raw.export.optimisation if raw.export is not None else None
-    return (
-        f"{done.nodes_before} before {done.level} optimisation by {done.by}, {done.nodes_after} after"
-        if done is not None
-        else ""
-    )
+    return make("export_repeat_equal", repeat.first == repeat.second, note=derive_notes.repeat(repeat))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from harness import derive_notes
 from harness.derive_raw import Read, make, raw_floats, raw_record
 from harness.errors import RecordError
 from harness.metrics.catalogue import BUILD_STEPS
@@ -47,7 +48,7 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
     kept = _without(count, refused)
     steps, moved_by = _steps(request, read, reference, artifact, refused)
     return [
-        make("pairs", count),
+        make("pairs", count, note=derive_notes.session(raw.session) + f"; loaded in {raw.session.load_ms:.6g} ms"),
         _refused(refused),
         _non_finite(reference, artifact, kept, not_finite, lost),
         *_compared(request, reference, artifact, moved_by),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+
+from harness import derive_notes
 from harness.derive_raw import Read, make, raw_record
 from harness.errors import RecordError
 from harness.raw import MemoryRaw, PerfRaw
@@ -18,8 +22,13 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
     rss = raw_record(read, f"{request.step}/memory.json", MemoryRaw)
     steady = raw.steady_ms
     _check_calls(request, raw)
+    _check_events(request, raw)
     count = len(steady)
-    found = [make("load_ms", raw.load_ms), make("first_call_ms", raw.first_call_ms), make("calls", count)]
+    found = [
+        make("load_ms", raw.load_ms),
+        make("first_call_ms", raw.first_call_ms),
+        make("calls", count, note=derive_notes.calls(raw)),
+    ]
     summary = latency.summary(steady)
     if summary is not None:
         p95 = latency.quantile_interval(steady, 0.95)
@@ -40,14 +49,17 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
         ]
     drift = latency.drift(steady, request.seed)
     found += [
-        make("pairs_per_s", latency.throughput_per_s(raw.pairs_per_call, steady), samples=count),
+        make(
+            "pairs_per_s",
+            latency.throughput_per_s(raw.pairs_per_call, steady),
+            samples=count,
+            note=derive_notes.batches(raw),
+        ),
         make("drift_ratio", drift.ratio, interval=(drift.low, drift.high), samples=2 * drift.calls_each)
         if drift is not None
         else make("drift_ratio", None, samples=count, note="needs at least 18 calls"),
     ]
     events = raw.events_ms
-    if not {"start", "loaded"} <= set(events):
-        raise RecordError(f"{request.step}/samples.json: expected the events start and loaded, got {', '.join(events)}")
     phases = memory.phases(rss.at_ms, rss.rss_bytes, events["start"], events["loaded"])
     unknown = "no sample of the process tree tells"
     for name, size in (
@@ -55,7 +67,8 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
         ("loaded_rss_bytes", phases.loaded_bytes),
         ("peak_rss_bytes", phases.peak_bytes),
     ):
-        found.append(make(name, size, samples=len(rss.rss_bytes), note="" if size is not None else unknown))
+        told = derive_notes.sampling(rss) if name == "peak_rss_bytes" else ""
+        found.append(make(name, size, samples=len(rss.rss_bytes), note=told if size is not None else unknown))
     return found
 
 
@@ -82,6 +95,34 @@ def _check_calls(request: Request, raw: PerfRaw) -> None:
     if rows < raw.pairs_per_call:
         raise RecordError(
             f"{request.step}/samples.json: expected shapes of {raw.pairs_per_call} pairs a call, got {rows}"
+        )
+
+
+EVENTS = ("start", "loaded", "first_call", "warm_up", "steady", "end")
+"""Monotonic times of one climb through L1, in this order."""
+ROUNDING_MS = 0.01
+
+
+def _check_events(request: Request, raw: PerfRaw) -> None:
+    """Raise ``RecordError`` unless all that was timed fits between the events around it."""
+    times = [raw.events_ms.get(name, math.nan) for name in EVENTS]
+    spent = {
+        "start": raw.load_ms,
+        "first_call": raw.first_call_ms,
+        "warm_up": math.fsum(raw.warm_up_ms),
+        "steady": math.fsum(raw.steady_ms),
+    }
+    ends = dict(zip(EVENTS, times[1:], strict=False))
+    late = [
+        name
+        for name, ms in spent.items()
+        if not 0 <= ms <= ends[name] - raw.events_ms.get(name, math.nan) + ROUNDING_MS
+    ]
+    if late or len(raw.events_ms) != len(EVENTS) or not all(a <= b for a, b in pairwise(times)):
+        shown = ", ".join(f"{name} {time:.3f}" for name, time in raw.events_ms.items())
+        raise RecordError(
+            f"{request.step}/samples.json: expected the events {', '.join(EVENTS)} in order, with time for what was timed"
+            f" between them, got {shown}; too short is {', '.join(late) or 'none'}"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness import data
+from harness import data, derive_notes
 from harness.derive_raw import Read, make, raw_bytes, raw_floats, raw_record
 from harness.errors import RecordError
 from harness.raw import PerQuery, QueryRow, QueryScores, ScoresRaw
@@ -40,12 +40,13 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
     found = [
         make("groups", len(scored.groups)),
         make("judged_groups", len(rows)),
-        make("scored_pairs", scored.raw.shape[0]),
+        make("scored_pairs", scored.raw.shape[0], note=derive_notes.lengths(scored.raw)),
         make("non_finite_scores", non_finite_count(*scored.artifact, *scored.reference)),
         make(
             "rerank_pairs_per_s",
             scored.raw.shape[0] / scored.raw.artifact_seconds if scored.raw.artifact_seconds > 0 else None,
             samples=scored.raw.shape[0],
+            note=derive_notes.reference_speed(scored.raw),
         ),
     ]
     for metric, field in _METRICS.items():

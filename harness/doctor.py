@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 from evidence import seal
+from harness import held
 
 RUN_PACKAGES = (
     "datasets",
@@ -30,8 +31,11 @@ RUN_PACKAGES = (
 PROVIDERS = "import json, onnxruntime; print(json.dumps(onnxruntime.get_available_providers()))"
 
 
-def examine(runs: Path) -> dict[str, Any]:
-    """The answer of ``qualify doctor``: ``can_run``, ``can_review``, facts, and a list of checks with what to do."""
+def examine(*folders: Path) -> dict[str, Any]:
+    """The answer of ``qualify doctor``: ``can_run``, ``can_review``, facts, and a list of checks with what to do.
+
+    In each of ``folders`` it looks for what a climb that was killed left there.
+    """
     checks = [
         _check(
             "python",
@@ -57,12 +61,7 @@ def examine(runs: Path) -> dict[str, Any]:
     checks.append(_check("free disk", free > 2**30, f"{free / 1e9:.1f} GB", "free at least 1 GB for artifacts"))
     memory = psutil.virtual_memory().available
     checks.append(_check("free memory", memory > 2**30, f"{memory / 1e9:.1f} GB", "close other programs"))
-    left = [str(path) for path in seal.leftovers(runs)]
-    checks.append(
-        _check(
-            f"half-written roots in {runs}", not left, ", ".join(left) or "none", "look at them, then qualify rm each"
-        )
-    )
+    checks += [_left(folder) for folder in folders]
     extras = [
         _check(
             "b3sum",
@@ -71,10 +70,10 @@ def examine(runs: Path) -> dict[str, Any]:
             "optional: apt install b3sum",
         ),
     ]
-    required = {"free disk", f"half-written roots in {runs}", "free memory"}
+    aside = {"free disk", "free memory", *(_left_in(folder) for folder in folders)}
     return {
         "can_review": bool(checks[0]["ok"]),
-        "can_run": all(check["ok"] for check in checks if check["check"] not in required),
+        "can_run": all(check["ok"] for check in checks if check["check"] not in aside),
         "checks": checks,
         "optional": extras,
     }
@@ -91,6 +90,18 @@ def text(found: dict[str, Any]) -> str:
     lines.append(f"review (verify, show, plan, schema): {'yes' if found['can_review'] else 'no'}")
     lines.append(f"run a ladder: {'yes' if found['can_run'] else 'no'}")
     return "\n".join(lines) + "\n"
+
+
+def _left_in(folder: Path) -> str:
+    return f"half-written roots in {'this folder' if folder == Path() else folder}"
+
+
+def _left(folder: Path) -> dict[str, Any]:
+    """What killed climbs left in a folder: staging folders with what was measured, and empty markers."""
+    roots, markers = seal.leftovers(folder), held.left_in(folder)
+    fixes = ["look at them, then qualify rm each"] * bool(roots) + ["delete each .lock file"] * bool(markers)
+    found = ", ".join(str(path) for path in (*roots, *markers))
+    return _check(_left_in(folder), not found, found or "none", "; ".join(fixes))
 
 
 def _check(name: str, ok: bool, found: str, fix: str) -> dict[str, Any]:

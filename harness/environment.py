@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from harness import VERSION
 from harness.records import Environment, Value
 
 PACKAGES = (
@@ -75,7 +76,7 @@ def package_versions() -> dict[str, str]:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return found | {"qualify": VERSION}  # that of this very code: metadata may be of an older installation
 
 
 def _cpu_field(field: str) -> str | None:

@@ -54,3 +54,9 @@ class NotSealed(QualifyError):
     """A climb whose root could not be written or published (full disk, I/O error). What was measured is in the staging folder."""
 
     exit_code = 30
+
+
+class Stopped(QualifyError):
+    """An interrupt that ended a climb before it could be sealed. The message says what is left."""
+
+    exit_code = 130

@@ -97,7 +97,7 @@ def words(kind: inspect.Type) -> str:  # noqa: PLR0911 -- one case a type
     """What a type wants, in words."""
     match kind:
         case inspect.LiteralType():
-            values = [str(value) for value in kind.values]
+            values = [str(value) for value in kind.values]  # texts stand bare: a ladder writes them so
             return values[0] if len(values) == 1 else f"one of {', '.join(values)}"
         case inspect.IntType() | inspect.FloatType():
             name = "an integer" if isinstance(kind, inspect.IntType) else "a finite number"
@@ -207,4 +207,6 @@ def _hint(value: Any, kind: inspect.Type) -> str:
     for item in _members(kind) if isinstance(kind, inspect.UnionType) else [kind]:
         if isinstance(item, inspect.LiteralType):
             literals += [str(name) for name in item.values]
+    if value in literals:  # the right characters, as text where a number is wanted
+        return "write it without quotes"
     return suggest(value, literals) if isinstance(value, str) else ""

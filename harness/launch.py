@@ -11,22 +11,16 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from evidence.seal import write_new
-from harness import process
+from harness import ending, process
 from harness.errors import Blocked, RecordError, Unavailable
 from harness.raw import ArtifactRef, BlockedRaw
-from harness.records import (
-    TIER_NAMES,
-    Exit,
-    HubData,
-    Request,
-    from_json,
-    to_json,
-)
-from harness.redact import is_secret_name, scrub
+from harness.records import Exit, HubData, Request, from_json, to_json
+from harness.redact import REDACTED, is_secret_name, scrub
 from harness.sampler import Sampler
 
 LOG_BYTES = 1_000_000
@@ -80,18 +74,11 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
 
 def why_blocked(root: Path, request: Request, ended: Exit) -> str:
     """One sentence on why the step has no measurements; empty when it ended well and left them."""
-    if ended.timed_out:
-        return f"{_name(request)} was ended at its time limit after {ended.seconds:.1f} s"
     path = f"{request.step}/blocked.json"
-    try:
-        return from_json((root / path).read_bytes(), BlockedRaw, path).reason
-    except (OSError, RecordError):
-        pass
-    if ended.signal is not None:
-        return f"{_name(request)} was killed by {ended.signal} after {ended.seconds:.1f} s; see stderr.log"
-    if ended.code != 0 or not (root / request.step / "measurements.json").is_file():
-        return f"{_name(request)} ended with exit code {ended.code} and no measurements; see stderr.log"
-    return ""
+    said: str | None = None
+    with suppress(OSError, RecordError):
+        said = from_json((root / path).read_bytes(), BlockedRaw, path).reason
+    return ending.why_blocked(request, ended, said, (root / request.step / "measurements.json").is_file())
 
 
 def artifact_digest_of(root: Path, request: Request) -> str | None:
@@ -211,10 +198,6 @@ def tell(line: bytes, on_progress: Progress | None) -> bytes:
     return b""
 
 
-def _name(request: Request) -> str:
-    return f"{request.tier} {TIER_NAMES[request.tier]} on {request.target.name}"
-
-
 def _common(outer: Mapping[str, str]) -> dict[str, str]:
     return {
         **outer,
@@ -233,13 +216,16 @@ def _secrets() -> list[str]:
 
 
 def seal_log(raw: Path, root: Path, path: str, words: Mapping[str, str]) -> int:
-    """Write a child's output into the root, scrubbed, at most ``LOG_BYTES`` of it; returns the number of secrets taken out."""
+    """Write a child's output into the root, scrubbed, at most ``LOG_BYTES`` of it; returns how often it says [REDACTED].
+
+    That is once for each secret that was taken out, and it can be counted again by whoever has only the root.
+    """
     with raw.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         data = file.read(LOG_BYTES if size <= LOG_BYTES else LOG_BYTES // 2)
         if size > LOG_BYTES:
             file.seek(-(LOG_BYTES // 2), os.SEEK_END)
             data += b"\n[qualify: %d bytes left out here]\n" % (size - LOG_BYTES) + file.read()
-    text, count = scrub(data.decode("utf-8", "backslashreplace"), words, _secrets())
+    text = scrub(data.decode("utf-8", "backslashreplace"), words, _secrets())[0]
     write_new(root, path, text.encode("utf-8", "backslashreplace"))
-    return count
+    return text.count(REDACTED)

@@ -127,10 +127,10 @@ def reuse(root: Path, rerun: Sequence[str], plan: Plan, environment: Environment
     named = lineage.to_rerun(rerun, plan)
     opened = _intact(root, "--preserve")
     judged = rejudge(opened.read, opened.paths)
-    if judged.faults or judged.records is None:
+    if judged.records is None or not judged.holds:
+        got = judged.faults[0].message if judged.faults else judged.why
         raise AskedWrongly(
-            f"--preserve {root}: expected a root whose claim its samples bear out, got: {judged.faults[0].message}; "
-            "see qualify verify"
+            f"--preserve {root}: expected a root whose claim its samples bear out, got: {got}; see qualify verify"
         )
     found, own = judged.records, str(opened.digest)
     planned = [(target.name, step.tier) for target in plan.targets for step in target.steps]

@@ -4,23 +4,28 @@ The bytes come from the verified reader of ``evidence``, so what is judged is wh
 claim: it is recomputed and compared, and a difference is a fault that shows both sides. Rules:
 
     Q-RECORD    a record is not what the format says
+    Q-FILE      a file that neither the format nor the stage of its tier names, or a step without one it must have
+    Q-RAW       what a step says besides its samples does not fit the plan, its child, or the file it was copied from
     Q-LADDER    the sealed plan does not follow from the sealed ladder and the sealed facts
     Q-REQUEST   a step was asked something else than the plan says
     Q-METRIC    a measurement is not what the raw samples give
     Q-FINDING   a finding is not what limit and measurement give
     Q-VERDICT   a step's verdict is not what its findings give
     Q-CLAIM     the claim is not what the steps give
+    Q-VERSION   any of the first four, or a measurement that is missing or described otherwise, in a root that another version of
+                qualify made: no fault, but undetermined (docs/decisions/0007)
     Q-PRESERVED a step is carried from an earlier root that does not rely on the same things; all else above holds of it as well
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 
 import msgspec
 
-from evidence.manifest import Fault, digest_of
-from harness import derive, derive_rerank, judge, ladder, lineage, plan, records
+from evidence.manifest import MANIFEST_NAME, Fault, digest_of, parse_digests
+from harness import crosscheck, derive, derive_rerank, judge, ladder, lineage, made_by, plan, records, sealed_files
 from harness.derive_raw import Read
 from harness.errors import QualifyError
 from harness.raw import ArtifactRef
@@ -28,7 +33,6 @@ from harness.records import (
     Finding,
     Measurement,
     Outcome,
-    Plan,
     PlannedStep,
     PlannedTarget,
     Qualification,
@@ -38,13 +42,15 @@ from harness.records import (
     Verdict,
 )
 from harness.root import RootRecords, StepRecords, load, merged, step_records
+from harness.where import Where
 
 
 class Rejudged(Record, frozen=True):
     """The judge's second opinion: faults (empty when the claim holds), and the claim and verdict that the raw samples give.
 
-    ``measured`` is by target and tier what was derived from raw samples, for each step whose numbers count. Without records
-    there is neither claim nor measurement.
+    ``undetermined`` is what differs because another version of qualify made the root, ``why`` the sentence on it; then the
+    verdict is BLOCKED. ``measured`` is by target and tier what was derived from raw samples, for each step whose numbers count.
+    Without records there is neither claim nor measurement.
     """
 
     faults: tuple[Fault, ...]
@@ -52,19 +58,32 @@ class Rejudged(Record, frozen=True):
     verdict: Verdict
     claim: Qualification | None = None
     measured: dict[tuple[str, Tier], tuple[Measurement, ...]] = msgspec.field(default_factory=dict)
+    undetermined: tuple[Fault, ...] = ()
+    why: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim is what the raw samples give, as far as this version of qualify can tell: wholly."""
+        return self.records is not None and not self.faults and not self.undetermined
 
 
 def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], None] | None = None) -> Rejudged:
     """Judge the root again under its sealed plan. Never raises for what the root holds."""
+    others = made_by.others(read, paths)
     try:
         found = load(read, paths)
     except QualifyError as error:
-        return Rejudged(faults=(_fault("Q-RECORD", "", str(error)),), records=None, verdict="BLOCKED")
+        named = made_by.rule("Q-RECORD", bool(others))
+        return _told(Rejudged(faults=(_fault(named, "", str(error)),), records=None, verdict="BLOCKED"), others)
+    faults = list(sealed_files.unknown(found, paths, bool(others)))
+    sealed = partial(_sealed, read, frozenset(paths))
     read, paths = merged(found.lineage, read, paths)
-    faults = list(_plan_faults(found.plan, read))
+    here = Where(found.plan, read, sealed, made_by.another(found.environment))
+    faults += _plan_faults(here)
     plan_digest = digest_of(read(records.PLAN))
     for origin, its in found.origins.items():
-        faults += _plan_faults(its.plan, read, records.origin_folder(origin))
+        place = records.origin_folder(origin)
+        faults += _plan_faults(Where(its.plan, read, sealed, made_by.another(its.environment)), place)
     outcomes: dict[tuple[str, Tier], Outcome] = {}
     counted: dict[tuple[str, Tier], tuple[Measurement, ...]] = {}
     total = sum(len(target.steps) for target in found.plan.targets)
@@ -82,31 +101,50 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
             else:
                 artifact = records.artifact_place(found.lineage, target.name)
                 request = plan.request(found.plan, plan_digest, target, step.tier, artifact)
-                outcome, measured, step_faults = _step(request, step, left, read)
+                outcome, measured, step_faults = _step(request, step, left, here)
             faults += step_faults
+            faults += sealed_files.missing(records.step_folder(step.tier, target.name), left.outcome, paths)
             if outcome.findings:
                 counted[target.name, step.tier] = measured
             outcomes[target.name, step.tier] = outcome
     claim = judge.qualification(found.plan, plan_digest, outcomes, found.claim.started_at, found.claim.ended_at)
     faults += _differences("Q-CLAIM", records.CLAIM, msgspec.to_builtins(found.claim), msgspec.to_builtins(claim))
-    return Rejudged(faults=tuple(sorted(faults)), records=found, verdict=claim.verdict, claim=claim, measured=counted)
+    judged = Rejudged(faults=tuple(sorted(faults)), records=found, verdict=claim.verdict, claim=claim, measured=counted)
+    return _told(judged, others)
+
+
+def _sealed(read: Read, paths: Collection[str], path: str) -> str | None:
+    """The BLAKE3 (64 hex) of a file of this very root, whatever it carries; None where there is none."""
+    return digest_of(read(path)).removeprefix("blake3:") if path in paths else None
+
+
+def _told(judged: Rejudged, others: Collection[str]) -> Rejudged:
+    """What differs because of another version apart from the faults: it makes the verdict undetermined."""
+    excused = tuple(fault for fault in judged.faults if fault.rule == made_by.OTHER)
+    if not excused:
+        return judged
+    kept = tuple(fault for fault in judged.faults if fault.rule != made_by.OTHER)
+    return msgspec.structs.replace(
+        judged, faults=kept, undetermined=excused, why=made_by.why(others), verdict="BLOCKED"
+    )
 
 
 def _fault(rule: str, path: str, message: str) -> Fault:
     return Fault(rule, path, message)
 
 
-def _plan_faults(sealed: Plan, read: Read, place: str = "") -> Iterator[Fault]:
+def _plan_faults(where: Where, place: str = "") -> Iterator[Fault]:
     """Q-LADDER: the same ladder, candidate and data give the same plan, so no limit was changed in between."""
-    at, ladder_bytes = place + records.LADDER, read(place + records.LADDER)
+    sealed, at = where.plan, place + records.LADDER
+    ladder_bytes, rule = where.read(at), made_by.rule("Q-LADDER", where.foreign)
     try:
         asked = ladder.parse(ladder_bytes, records.LADDER)
         prebuilt = {t.name: t.artifact for t in sealed.targets if t.artifact is not None}
         made = plan.make(asked, ladder_bytes, sealed.candidate, sealed.inputs, prebuilt)
     except QualifyError as error:
-        yield _fault("Q-LADDER", at, f"{at}: expected a ladder that gives the sealed plan, got: {error}")
+        yield _fault(rule, at, f"{at}: expected a ladder that gives the sealed plan, got: {error}")
         return
-    yield from _differences("Q-LADDER", place + records.PLAN, msgspec.to_builtins(sealed), msgspec.to_builtins(made))
+    yield from _differences(rule, place + records.PLAN, msgspec.to_builtins(sealed), msgspec.to_builtins(made))
 
 
 def _carried(
@@ -123,7 +161,9 @@ def _carried(
     then = next(planned for planned in was.steps if planned.tier == step.tier)
     artifact = records.artifact_place(origin.lineage, target.name)
     request = plan.request(origin.plan, digest_of(read(place + records.PLAN)), was, step.tier, artifact)
-    outcome, measured, faults = _step(request, then, step_records(read, paths, folder), read)
+    sealed = parse_digests(read(place + MANIFEST_NAME))
+    where = Where(origin.plan, read, sealed.get, made_by.another(origin.environment))
+    outcome, measured, faults = _step(request, then, step_records(read, paths, folder), where)
     faults = [_fault(f.rule, place + f.path, place + f.message) for f in faults]
     here = lineage.relied_on(found.plan, found.environment, target, step.tier)
     there = lineage.relied_on(origin.plan, origin.environment, was, step.tier)
@@ -134,12 +174,11 @@ def _carried(
 
 
 def _step(
-    request: Request, step: PlannedStep, left: StepRecords, read: Read
+    request: Request, step: PlannedStep, left: StepRecords, where: Where
 ) -> tuple[Outcome, tuple[Measurement, ...], list[Fault]]:
     """The outcome that the raw samples give, the measurements derived from them, and every difference to what is claimed."""
-    folder = request.step
-    claimed = left.outcome
-    faults: list[Fault] = []
+    folder, claimed = request.step, left.outcome
+    faults = crosscheck.step(request, left, where)
     if left.request is not None:
         asked, expected = msgspec.to_builtins(left.request), msgspec.to_builtins(request)
         faults += _differences("Q-REQUEST", f"{folder}/request.json", asked, expected)
@@ -148,15 +187,19 @@ def _step(
         findings: tuple[Finding, ...] = ()
         verdict: Verdict = "BLOCKED"
     else:
-        measured, found = _measure(request, read, folder)
+        measured, found = _measure(request, where)
+        found += _metric_faults(f"{folder}/measurements.json", left.measurements.measurements, measured, where.foreign)
         faults += found
-        faults += _metric_faults(f"{folder}/measurements.json", left.measurements.measurements, measured)
+        if any(fault.rule == made_by.OTHER for fault in found):  # then there is nothing of ours to judge
+            return claimed, (), faults
         findings = judge.judge(step.limits, measured)
         verdict = "BLOCKED" if judge.broke(claimed) else judge.step_verdict(findings)
         findings = () if judge.broke(claimed) else findings
-        faults += _derived_files(request, claimed, read)
+        faults += _derived_files(request, claimed, where)
     path = f"{folder}/outcome.json"
-    faults += _differences("Q-FINDING", path, msgspec.to_builtins(claimed.findings), msgspec.to_builtins(findings))
+    same = [_judged(finding) for finding in claimed.findings] == [_judged(finding) for finding in findings]
+    worded = made_by.rule("Q-FINDING", where.foreign and same and claimed.verdict == verdict)
+    faults += _differences(worded, path, msgspec.to_builtins(claimed.findings), msgspec.to_builtins(findings))
     if claimed.verdict != verdict:
         faults.append(
             _fault("Q-VERDICT", path, f"{path}: expected verdict {verdict} from the samples, got {claimed.verdict}")
@@ -167,20 +210,27 @@ def _step(
     reason = claimed.reason if verdict == "BLOCKED" and not findings else judge.outcome_reason(verdict, findings)
     outcome = msgspec.structs.replace(claimed, verdict=verdict, findings=findings, reason=reason)
     if claimed.reason != reason:
-        faults.append(_fault("Q-FINDING", path, f"{path}: expected reason {reason!r}, got {claimed.reason!r}"))
+        faults.append(_fault(worded, path, f"{path}: expected reason {reason!r}, got {claimed.reason!r}"))
+    outcome = claimed if worded == made_by.OTHER else outcome
     return outcome, measured, faults
 
 
-def _derived_files(request: Request, claimed: Outcome, read: Read) -> Iterator[Fault]:
+def _judged(finding: Finding) -> tuple[object, ...]:
+    """A finding without its words."""
+    return finding.metric, finding.limit, finding.value, finding.interval, finding.verdict
+
+
+def _derived_files(request: Request, claimed: Outcome, where: Where) -> Iterator[Fault]:
     """Q-METRIC for the rows of L3, Q-REQUEST for the artifact that the worker says it ran: reports show both."""
+    read = where.read
     if request.tier == "L3":
-        path = f"{request.step}/per_query.json"
+        path, rule = f"{request.step}/per_query.json", made_by.rule("Q-METRIC", where.foreign)
         try:
             rows = records.to_json(derive_rerank.per_query(request, read))
             if read(path) != rows:
-                yield _fault("Q-METRIC", path, f"{path}: expected the rows that the scores give, got others")
+                yield _fault(rule, path, f"{path}: expected the rows that the scores give, got others")
         except (QualifyError, OSError, ValueError, ArithmeticError, LookupError, TypeError) as error:
-            yield _fault("Q-METRIC", path, f"{path}: expected the rows that the scores give, got: {error}")
+            yield _fault(rule, path, f"{path}: expected the rows that the scores give, got: {error}")
     path = f"{request.step}/artifact.json"
     try:
         ran = records.from_json(read(path), ArtifactRef, path).digest
@@ -191,26 +241,30 @@ def _derived_files(request: Request, claimed: Outcome, read: Read) -> Iterator[F
         yield _fault("Q-REQUEST", path, f"{path}: expected {claimed.artifact_digest}, as in outcome.json, got {ran}")
 
 
-def _measure(request: Request, read: Read, folder: str) -> tuple[tuple[Measurement, ...], list[Fault]]:
+def _measure(request: Request, where: Where) -> tuple[tuple[Measurement, ...], list[Fault]]:
     try:
-        return derive.measure(request, read).measurements, []
+        return derive.measure(request, where.read).measurements, []
     except (QualifyError, ValueError, ArithmeticError, LookupError, TypeError) as error:  # a root may hold anything
-        return (), [
-            _fault("Q-METRIC", folder, f"{folder}: expected raw samples to derive the metrics from, got: {error}")
-        ]
+        message = f"{request.step}: expected raw samples to derive the metrics from, got: {error}"
+        return (), [_fault(made_by.rule("Q-METRIC", where.foreign), request.step, message)]
 
 
-def _metric_faults(path: str, claimed: tuple[Measurement, ...], derived: tuple[Measurement, ...]) -> Iterator[Fault]:
+def _metric_faults(
+    path: str, claimed: tuple[Measurement, ...], derived: tuple[Measurement, ...], foreign: bool
+) -> Iterator[Fault]:
     """Q-METRIC, metric by metric. Floats agree to 1e-9 relative: another build of numpy may sum in another order."""
     was, now = ({m.metric: m for m in side} for side in (claimed, derived))
+    excused = made_by.rule("Q-METRIC", foreign)
     for name in sorted(was.keys() | now.keys()):
         one, other = was.get(name), now.get(name)
         if one is None or other is None:
-            yield _fault("Q-METRIC", path, f"{path}: {name}: expected {_shown(other)}, got {_shown(one)}")
+            yield _fault(excused, path, f"{path}: {name}: expected {_shown(other)}, got {_shown(one)}")
         elif not _close(msgspec.to_builtins(one), msgspec.to_builtins(other)):
-            yield _fault(
-                "Q-METRIC", path, f"{path}: {name}: expected {_shown(other)} from the samples, got {_shown(one)}"
-            )
+            number = _close((one.value, one.interval), (other.value, other.interval))  # else only the words differ
+            message = f"{path}: {name}: expected {_shown(other)} from the samples, got {_shown(one)}"
+            yield _fault(excused if number else "Q-METRIC", path, message)
+    if was.keys() == now.keys() and [m.metric for m in claimed] != [m.metric for m in derived]:
+        yield _fault(excused, path, f"{path}: expected each metric once, in the order of the catalogue, got others")
 
 
 def _shown(measurement: Measurement | None) -> str:

@@ -78,7 +78,7 @@ class Reviewed(NamedTuple):
     def verdict(self) -> Verdict | None:
         """The verdict that counts: under the reviewer's ladder if there is one. None while anything is in the way of one."""
         judged = self.checked.judged
-        if judged is None or judged.faults or self.faults or self.missing or not self.checked.opened.report.ok:
+        if judged is None or not judged.holds or self.faults or self.missing or not self.checked.opened.report.ok:
             return None
         return self.under.verdict if self.under is not None else judged.verdict
 
@@ -130,7 +130,7 @@ def review(asked: Asked, progress: Callable[[int, int], None] | None = None) -> 
         name, data = asked.ladder
         under = own_ladder.judge_under(judged, data, name) if judged is not None else None
     found = None
-    if judged is not None and judged.records is not None and not judged.faults:
+    if judged is not None and judged.holds:
         sealed = checked.opened.read(records.LADDER)
         found = vouch.Found(
             judged.verdict, under.verdict if under else judged.verdict, under.ladder if under else sealed
@@ -163,6 +163,8 @@ def summarise(reviewed: Reviewed, name: str) -> dict[str, Any] | str:
         return f"it is not {' and '.join(reviewed.missing)}, as was required"
     judged = checked.judged
     assert judged is not None
+    if judged.undetermined:
+        return judged.why
     if judged.claim is None:
         return "the records cannot be read, so there is no verdict"
     claim = reviewed.under.claim if reviewed.under is not None else judged.claim
@@ -190,6 +192,8 @@ def answer(reviewed: Reviewed) -> dict[str, Any]:
     checks = [{"check": check.name, "ran": check.ran, "note": check.note} for check in report.checks]
     note = "" if judged is not None else "the bundle did not verify"
     checks.append({"check": "judged again from the raw samples", "ran": judged is not None, "note": note})
+    if judged is not None and judged.undetermined:
+        checks.append({"check": "the same as this version of qualify would have it", "ran": False, "note": judged.why})
     if reviewed.asked.ladder is not None:
         note = "" if reviewed.under is not None else "there is nothing to judge"
         checks.append({"check": "judged under your ladder", "ran": reviewed.under is not None, "note": note})
@@ -203,7 +207,7 @@ def answer(reviewed: Reviewed) -> dict[str, Any]:
         "digest": report.digest,
         "intact": report.ok and not checked.faults,
         "verdict": reviewed.verdict,
-        "sealed_verdict": judged.verdict if judged is not None and not checked.faults else None,
+        "sealed_verdict": judged.verdict if judged is not None and judged.holds else None,
         "authenticity": reached[0] if reached else "none",
         "authenticity_means": "; ".join(means),
         "reached": reached,
@@ -211,6 +215,10 @@ def answer(reviewed: Reviewed) -> dict[str, Any]:
         "ladder": _ladder(reviewed.under) if reviewed.under is not None else None,
         "checks": checks,
         "faults": [{"rule": fault.rule, "path": fault.path, "message": fault.message} for fault in faults],
+        "undetermined": [
+            {"rule": fault.rule, "path": fault.path, "message": fault.message}
+            for fault in (judged.undetermined if judged is not None else ())
+        ],
         "exit_code": reviewed.exit_code,
     }
 

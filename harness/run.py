@@ -14,7 +14,8 @@ import msgspec
 from evidence import manifest, seal
 from harness import candidate, data, judge, ladder, launch, plan, records, step
 from harness.environment import observe
-from harness.errors import AskedWrongly, NotSealed, Unavailable
+from harness.errors import AskedWrongly, NotSealed, Stopped, Unavailable
+from harness.held import held
 from harness.preserve import Past
 from harness.records import (
     DataFact,
@@ -32,6 +33,8 @@ from harness.records import (
     to_json,
 )
 from harness.step import INTERRUPTED, Watcher, now
+
+LEFT = "what was measured is in {}: look at it if you need to, remove it with qualify rm"
 
 
 class Prepared(Record, frozen=True):
@@ -151,18 +154,26 @@ def _read(path: Path, named: str) -> bytes:
 def climb(prepared: Prepared, out: Path, watcher: Watcher, past: Past | None = None) -> Climbed:
     """Run every step of the plan that is not carried, judge, seal and publish at ``out``, which must not exist.
 
-    Raises AskedWrongly when ``out`` is taken, NotSealed when the disk does not take the root.
+    Raises AskedWrongly when ``out`` is taken or being made, NotSealed when the disk does not take the root, Stopped when an
+    interrupt finds no step to end.
     """
+    with held(out):
+        try:
+            staging = seal.stage(out)
+        except seal.SealError as error:
+            raise AskedWrongly(str(error)) from error
+        return _sealed(prepared, staging, out, watcher, past or Past())
+
+
+def _sealed(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past: Past) -> Climbed:
     try:
-        staging = seal.stage(out)
-    except seal.SealError as error:
-        raise AskedWrongly(str(error)) from error
-    try:
-        return _climb(prepared, staging, out, watcher, past or Past())
+        return _climb(prepared, staging, out, watcher, past)
+    except KeyboardInterrupt as error:
+        left = f"{out} is there, look at it with qualify verify" if out.exists() else f"no root was made: {LEFT}"
+        raise Stopped(f"{out}: interrupted before it was sealed and shown; {left.format(staging)}") from error
     except (seal.SealError, OSError) as error:
         raise NotSealed(
-            f"{out}: expected to seal the climb, got: {error}; what was measured is in {staging}: "
-            "mend the cause, look at it if you need to, remove it with qualify rm, and run again"
+            f"{out}: expected to seal the climb, got: {error}; mend the cause; {LEFT.format(staging)}, and run again"
         ) from error
 
 

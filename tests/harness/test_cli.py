@@ -11,10 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from evidence import seal
+from harness.cli import cli, guarded
 from tests.support.graphs import HEADS, with_head
 from tests.support.ladders import REPO, Said, qualify, writable_copy, write_ladder
 
@@ -197,7 +199,11 @@ def kill_worker(parent: int) -> None:
     pytest.fail("no worker showed")
 
 
-def test_an_interrupt_seals_what_was_measured_and_ends_130(tiny_model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_seals_what_was_measured_and_ends_130(
+    tiny_model: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """Ctrl-C, and what CI sends. A second climb to the same name is refused meanwhile, before it reads a ladder's model."""
     slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
     ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L1", L1=slow)
     command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root")]
@@ -205,11 +211,40 @@ def test_an_interrupt_seals_what_was_measured_and_ends_130(tiny_model: Path, tmp
         assert parent.stderr is not None
         for line in parent.stderr:
             if "L1 perf: started" in line:
-                time.sleep(0.5)
-                parent.send_signal(signal.SIGINT)
+                said = qualify("run", ladder, "--out", tmp_path / "root", "--json")
+                parent.send_signal(number)
     assert parent.returncode == 130
+    assert (said.code, said.json["error"]["exit_code"]) == (64, 64)
+    assert said.json["error"]["message"].startswith(f"{tmp_path}/root: expected a name that no other climb is making")
     said = qualify("verify", tmp_path / "root", "--json")
     assert (said.code, said.json["intact"], said.json["verdict"]) == (30, True, "BLOCKED")
+    assert list(tmp_path.glob("*.lock")) == []
+
+
+def test_an_interrupt_that_finds_no_step_to_end_says_what_is_left(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L0")
+
+    def interrupted(_folder: Path) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("harness.run.observe", interrupted)
+    words = ["run", str(ladder), "--out", str(tmp_path / "root")]
+    assert guarded(lambda: cli.main(words, standalone_mode=False)) == 130
+    (left,) = tmp_path.glob("root.staging-*")
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"qualify: {tmp_path}/root: interrupted before it was sealed and shown; no root was made: what was measured is in"
+        f" {left}: look at it if you need to, remove it with qualify rm"
+    )
+
+
+@pytest.mark.parametrize("words", [["plan", "none.yaml"], ["verify", "nothing"], ["plan"], ["bogus"]])
+def test_every_refusal_is_json_too(tmp_path: Path, words: list[str]) -> None:
+    said = qualify(*words, "--json", folder=tmp_path)
+    assert said.code == 64
+    assert said.json["error"]["exit_code"] == 64
+    assert said.json["error"]["message"] in said.err
 
 
 def test_a_hub_that_cannot_be_reached_is_said_with_model_and_revision(tmp_path: Path) -> None:
@@ -375,20 +410,6 @@ def test_the_staging_folder_of_a_running_climb_is_not_removed(tmp_path: Path) ->
     live.mkdir()
     assert "whose process ended" in one_line(qualify("rm", live))
     assert live.is_dir()
-
-
-def test_sigterm_seals_what_was_measured(tiny_model: Path, tmp_path: Path) -> None:
-    slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
-    ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L1", L1=slow)
-    command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root")]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:
-        assert parent.stderr is not None
-        for line in parent.stderr:
-            if "L1 perf: started" in line:
-                time.sleep(0.3)
-                parent.terminate()
-    assert parent.returncode == 130
-    assert qualify("verify", tmp_path / "root", "--json").json["intact"] is True
 
 
 def test_a_path_that_the_system_refuses_is_one_line(tmp_path: Path, tiny_model: Path) -> None:

@@ -1,0 +1,86 @@
+"""Notes of measurements: what raw records state beside their numbers, told with the number that it bears on. Pure.
+
+A statement that stands in a note is derived again with the number, so nobody can change the one and keep the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+
+from harness.raw import BuildRaw, MemoryRaw, PerfRaw, Repeat, ScoresRaw, SessionFacts
+
+
+def session(facts: SessionFacts) -> str:
+    """Providers in order, and every option that was set."""
+    return f"on {', '.join(facts.providers)}; {_options(facts.options)}"
+
+
+def made(raw: BuildRaw) -> str:
+    """Where the export came from and which it is, how it was converted, what it was warned of, and the seconds of each phase."""
+    told = [f"{name} {seconds:.6g} s" for name, seconds in sorted(raw.phases_s.items())]
+    if raw.export_from:
+        told.append(f"converted from the export in {raw.export_from}")
+    if raw.export is not None:
+        told.append(f"the export is {raw.export.digest}")
+    if raw.conversion is not None:
+        told.append(f"{raw.conversion.name}: {_options(raw.conversion.options)}")
+    if raw.warnings:
+        told.append(f"{len(raw.warnings)} warnings of the exporter, in build.json")
+    return "; ".join(told)
+
+
+def optimisation(raw: BuildRaw) -> str:
+    """What was done to the exported graph before conversion."""
+    done = raw.export.optimisation if raw.export is not None else None
+    if done is None:
+        return ""
+    left_out = f", without {', '.join(done.left_out)}" if done.left_out else ""
+    return f"{done.nodes_before} before {done.level} optimisation by {done.by}{left_out}, {done.nodes_after} after"
+
+
+def repeat(found: Repeat) -> str:
+    """Both digests, and what differs."""
+    return "; ".join(filter(None, [f"{found.first} and {found.second}", found.difference]))
+
+
+def calls(raw: PerfRaw) -> str:
+    """The warm-up, and how much of the time from the first call to the end was spent in calls."""
+    timed = [raw.first_call_ms, *raw.warm_up_ms, *raw.steady_ms]
+    window = raw.events_ms["end"] - raw.events_ms["first_call"]
+    mean = math.fsum(raw.warm_up_ms) / len(raw.warm_up_ms) if raw.warm_up_ms else math.nan
+    return (
+        f"after {len(raw.warm_up_ms)} warm-up calls of {mean:.6g} ms on average;"
+        f" {100 * math.fsum(timed) / window:.4g}% of {window:.8g} ms were spent in calls"
+    )
+
+
+def batches(raw: PerfRaw) -> str:
+    """What one call is."""
+    shapes = ", ".join(f"{batch} x {length}" for batch, length in raw.shapes)
+    return f"{raw.pairs_per_call} pairs a call, {raw.truncated} of them cut, in batches of {shapes} tokens"
+
+
+def sampling(rss: MemoryRaw) -> str:
+    """How often the parent meant to look, the longest that it did not, and what it saw on average."""
+    gap = max((after - before for before, after in pairwise(rss.at_ms)), default=math.nan)
+    mean = sum(rss.rss_bytes) / len(rss.rss_bytes) if rss.rss_bytes else math.nan
+    return (
+        f"a sample every {rss.interval_ms:g} ms was asked for, the longest gap was {gap:.6g} ms;"
+        f" they are {mean:.12g} bytes on average"
+    )
+
+
+def lengths(raw: ScoresRaw) -> str:
+    """How long the pairs were."""
+    return f"{raw.truncated} cut at {raw.max_length} tokens, the longest has {raw.longest_tokens}"
+
+
+def reference_speed(raw: ScoresRaw) -> str:
+    """PyTorch beside it, for scale: neither was warmed up."""
+    return f"PyTorch took {raw.reference_seconds:.6g} s, the artifact {raw.artifact_seconds:.6g} s"
+
+
+def _options(options: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in sorted(options.items()))

@@ -1,0 +1,19 @@
+"""Why a step has no number, from how its child ended and what it left: the climb says it, the verifier says it again. Pure."""
+
+from __future__ import annotations
+
+from harness.records import TIER_NAMES, Exit, Request
+
+
+def why_blocked(request: Request, ended: Exit, said: str | None, measured: bool) -> str:
+    """One sentence; empty when the child ended well and left measurements. ``said`` is the reason of ``blocked.json``."""
+    name = f"{request.tier} {TIER_NAMES[request.tier]} on {request.target.name}"
+    if ended.timed_out:
+        return f"{name} was ended at its time limit after {ended.seconds:.1f} s"
+    if said is not None:
+        return said
+    if ended.signal is not None:
+        return f"{name} was killed by {ended.signal} after {ended.seconds:.1f} s; see stderr.log"
+    if ended.code != 0 or not measured:
+        return f"{name} ended with exit code {ended.code} and no measurements; see stderr.log"
+    return ""

@@ -1,0 +1,225 @@
+"""Nothing that a step seals goes unread: every field of every record of a real root, changed, sealed again and judged again.
+
+What only the machine that ran could know is listed in ``NOBODY_CAN_CHECK`` with the reason; everything else must be found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence import meaning, seal
+from evidence.manifest import Fault, digest_of
+from evidence.verify import open_root
+from harness import plan, recheck, records
+from harness.answer import check
+from harness.errors import RecordError
+from harness.recheck import rejudge
+from harness.records import step_folder
+from harness.root import load, step_records
+from harness.where import Where
+from tests.support.ladders import writable_copy
+
+Pointer = tuple[str | int, ...]
+Change = Callable[[Any], Any]
+
+NOBODY_CAN_CHECK = {
+    "build.json /warnings/* longer": "words of the exporter, shown as they are; nothing follows from them but their number",
+    "outcome.json /exit/seconds smaller": "as long as all that was timed in the step still fits into it",
+    "outcome.json /started_at later": "the clock of the machine that ran: only the order of all times is held (E-TIME)",
+    "qualification.json /started_at earlier": "likewise",
+    "qualification.json /ended_at later": "likewise",
+    "lineage.json": "this root has none; tests/evidence changes every field of one",
+    "environment.json": "facts of the machine that ran: they decide what may be preserved, never a verdict",
+}
+
+
+class Sealed:
+    """The files of a sealed root, one of them changed, looked at as if all had been sealed so."""
+
+    def __init__(self, root: Path) -> None:
+        opened = open_root(root)
+        assert opened.report.ok
+        self.files = {path: opened.read(path) for path in opened.paths}
+        self.digests = opened.digests
+        self.plan = load(self.files.__getitem__, self.files).plan
+
+    def found(self, path: str, data: bytes) -> list[str]:
+        """The rules that are broken: of the records of the bundle, of the samples of the step, or of all."""
+        files = self.files | {path: data}
+        rules: list[str] = []
+        if path.rpartition("/")[2] in BUNDLE:
+            digests = self.digests | {path: digest_of(data).removeprefix("blake3:")}
+            rules = [fault.rule for fault in meaning.check(digests, files.__getitem__)[0]]
+        if path.startswith("steps/") and not rules:
+            rules = self._step(files, path.rpartition("/")[0])
+        return rules or [fault.rule for fault in rejudge(files.__getitem__, files).faults]
+
+    def _step(self, files: dict[str, bytes], folder: str) -> list[str]:
+        """As ``rejudge`` judges this step, and quicker: there are many changes to try."""
+        target, step = next((t, s) for t in self.plan.targets for s in t.steps if step_folder(s.tier, t.name) == folder)
+        artifact = records.artifact_folder(target.name)
+        request = plan.request(self.plan, digest_of(files[records.PLAN]), target, step.tier, artifact)
+        where = Where(self.plan, files.__getitem__, lambda name: digest_of(files[name])[7:] if name in files else None)
+        try:
+            left = step_records(files.__getitem__, files, folder)
+        except RecordError:
+            return ["Q-RECORD"]
+        return [fault.rule for fault in recheck._step(request, step, left, where)[2]]
+
+
+BUNDLE = {"outcome.json", "request.json", "plan.json", "qualification.json"}
+"""Records that the rules of ``evidence`` read."""
+
+
+@pytest.fixture(scope="module")
+def sealed(tiny_root: Path) -> Sealed:
+    return Sealed(tiny_root)
+
+
+def leaves(value: Any, at: Pointer = ()) -> Iterator[tuple[Pointer, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, (*at, key))
+    elif isinstance(value, list) and value:
+        for index, item in enumerate(value):
+            yield from leaves(item, (*at, index))
+    else:
+        yield at, value
+
+
+def changes(value: Any) -> Iterator[tuple[str, Any]]:
+    """What a forger might put instead of a value: of the same kind, so that it is not refused for its form."""
+    if isinstance(value, bool):
+        yield "negated", not value
+    elif isinstance(value, int | float):
+        yield "larger", value * 2 + 1
+        if value:
+            yield "smaller", type(value)(value / 2)
+    elif isinstance(value, str) and re.fullmatch(r"[0-9-]{10}T[0-9:.]+Z", value):
+        yield "earlier", value.replace("20", "19", 1)
+        yield "later", value.replace("20", "21", 1)
+    elif isinstance(value, str):
+        yield "longer", value + "x"
+    elif value is None:
+        yield "something", "x"
+    else:
+        yield "something", ["x"] if isinstance(value, list) else {"x": 1}
+
+
+def put(value: Any, at: Pointer, new: Any) -> Any:
+    copy = json.loads(json.dumps(value))
+    inner = copy
+    for key in at[:-1]:
+        inner = inner[key]
+    inner[at[-1]] = new
+    return copy
+
+
+def kind_of(at: Pointer) -> str:
+    return "/" + "/".join("*" if isinstance(key, int) else key for key in at)
+
+
+def several(value: Any) -> Iterator[tuple[str, Pointer, Any]]:
+    """Of each kind of field the last leaf: the samples of one list are all read alike."""
+    yield from {kind_of(at): (kind_of(at), at, leaf) for at, leaf in leaves(value)}.values()
+
+
+@pytest.mark.parametrize(
+    "place", [*(f"steps/{tier}.cpu-fp16/" for tier in ("L0-build", "L1-perf", "L2-parity", "L3-rerank")), records.CLAIM]
+)
+def test_every_field_of_every_record_is_read(sealed: Sealed, place: str) -> None:
+    """On fp16, whose export and reference were taken over from fp32, so that there is most to compare."""
+    unread: list[str] = []
+    tried = 0
+    for path in (path for path in sealed.files if path.startswith(place)):
+        name = path.rpartition("/")[2]
+        if not name.endswith(".json") or name in NOBODY_CAN_CHECK:
+            continue
+        value = json.loads(sealed.files[path])
+        for kind, at, leaf in several(value):
+            for how, new in changes(leaf):
+                tried += 1
+                what = f"{name} {kind} {how}"
+                if what not in NOBODY_CAN_CHECK and not sealed.found(path, records.to_json(put(value, at, new))):
+                    unread.append(f"{what}: {leaf!r:.60} became {new!r:.60}")
+    assert unread == []
+    assert tried > 30
+
+
+def test_nothing_is_excused_that_is_found(sealed: Sealed) -> None:
+    """The list of what nobody can check holds no entry that the verifier does find."""
+    for entry in NOBODY_CAN_CHECK:
+        if " " not in entry:
+            continue
+        name, pointer, how = entry.split(" ")
+        missed = False
+        for path in (path for path in sealed.files if not missed and (path.endswith(f"/{name}") or path == name)):
+            value = json.loads(sealed.files[path])
+            places = [(at, leaf) for kind, at, leaf in several(value) if kind == pointer]
+            new = [(at, made) for at, leaf in places for word, made in changes(leaf) if word == how]
+            missed = missed or any(not sealed.found(path, records.to_json(put(value, at, made))) for at, made in new)
+        assert missed, entry
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("reference.f32", lambda data: data[:-4] + b"\0\0\x80\x3f"),
+        ("invariance_reference.f32", lambda data: data[:-4] + b"\0\0\x80\x3f"),
+        ("tokens.i32", lambda data: data[:-4] + b"\1\0\0\0"),
+        ("stderr.log", lambda data: data + b"[REDACTED]"),
+        ("stdout.log", lambda data: data + b"[REDACTED]"),
+    ],
+)
+def test_a_file_that_was_taken_over_or_counted_is_compared(
+    sealed: Sealed, name: str, change: Callable[[bytes], bytes]
+) -> None:
+    path = f"steps/L2-parity.cpu-fp16/{name}"
+    assert "Q-RAW" in sealed.found(path, change(sealed.files[path]))
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("steps/L1-perf.cpu-fp32/notes.txt", "expected only files that L1 leaves, got this"),
+        ("steps/L1-perf.cpu-fp32/reference.f32", "expected only files that L1 leaves, got this"),
+        ("steps/L3-rerank.cpu-int8/more/stderr.log", "expected only files that L3 leaves, got this"),
+        ("artifacts/cpu-fp16/readme.txt", "expected only the artifact (model.onnx, model.onnx.data), got this"),
+    ],
+)
+def test_a_file_that_nothing_names_is_a_fault(tiny_root: Path, tmp_path: Path, path: str, message: str) -> None:
+    copy = writable_copy(tiny_root, tmp_path / "staging")
+    for name in ("SEAL", "MANIFEST.b3"):
+        (copy / name).unlink()
+    (copy / path).parent.mkdir(exist_ok=True)
+    (copy / path).write_bytes(b"unread")
+    if path.startswith("artifacts/"):
+        found = rejudge(
+            lambda name: (copy / name).read_bytes(), [p.relative_to(copy).as_posix() for p in copy.rglob("*.*")]
+        )
+        assert Fault("Q-FILE", path, f"{path}: {message}") in found.faults
+        return
+    seal.seal(copy, tmp_path / "root")
+    checked = check(tmp_path / "root")
+    assert (checked.exit_code, checked.faults) == (20, (Fault("Q-FILE", path, f"{path}: {message}"),))
+
+
+def test_weights_that_the_graph_does_not_name_are_a_fault(sealed: Sealed) -> None:
+    path = "artifacts/cpu-fp16/model.onnx.data"
+    judged = rejudge((sealed.files | {path: b"unread"}).__getitem__, [*sealed.files, path])
+    assert [fault.rule for fault in judged.faults] == ["Q-RAW"]
+    assert "weights beside the graph: expected set(), got {'model.onnx.data'}" not in judged.faults[0].message
+
+
+@pytest.mark.parametrize("name", ["request.json", "stdout.log", "stderr.log"])
+def test_a_step_that_ran_has_its_request_and_logs(sealed: Sealed, name: str) -> None:
+    path = f"steps/L1-perf.cpu-fp32/{name}"
+    files = {kept: data for kept, data in sealed.files.items() if kept != path}
+    faults = rejudge(files.__getitem__, files.keys()).faults
+    assert Fault("Q-FILE", path, f"{path}: expected this file, since the step ran, got none") in faults
