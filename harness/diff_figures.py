@@ -29,8 +29,10 @@ PER_QUERY = {"ndcg_at_10": "ndcg_at_10", "mrr_at_10": "mrr_at_10", "map": "avera
 SESSIONS = "calls of both sessions resampled; another pair of sessions may differ more"
 PAIRED = "queries resampled, both sides by the same query"
 BOTH = "from the intervals of both sides, each end at its worst"
-_PAIRED_L1 = "ratio_"
-"""Metrics of L1 that were measured against a baseline in the same job, so they hold on any machine."""
+IN_TURNS = "measured in turns with the baseline's artifact, in one job"
+PAIRED_AS = {"p50_ms": "ratio_p50", "p95_ms": "ratio_p95", "pairs_per_s": "ratio_pairs_per_s"}
+"""Metrics of L1, and those of a paired measurement that say how they compare with a baseline on one machine."""
+PAIRED_ONLY = frozenset({*PAIRED_AS.values(), "ratio_cpu"})
 
 
 def why_not(baseline: Side, candidate: Side, before: str, after: str, tier: Tier) -> str:
@@ -74,10 +76,43 @@ def compared(baseline: Side, candidate: Side, before: str, after: str, tier: Tie
     """Every metric of either side in the order of the catalogue. ``reason`` is that of ``why_not``."""
     one, other = baseline.measured(before, tier), candidate.measured(after, tier)
     one, other = _zeros(one, other), _zeros(other, one)
+    other = _paired_with(baseline, candidate, other)
     order = {name: place for place, name in enumerate(METRICS)}
     names = sorted(one.keys() | other.keys(), key=lambda name: (order.get(name.partition(".")[0], len(order)), name))
     estimates = {} if reason else _estimates(baseline, candidate, before, after, tier)
-    return tuple(_compare(name, one.get(name), other.get(name), reason, estimates.get(name)) for name in names)
+    found = [_compare(name, one.get(name), other.get(name), reason, estimates.get(name)) for name in names]
+    return tuple(_in_turns(item, other.get(PAIRED_AS.get(item.metric, ""))) for item in found)
+
+
+def _paired_with(baseline: Side, candidate: Side, found: dict[str, Measurement]) -> dict[str, Measurement]:
+    """Without the ratios of a paired measurement that was not made with this baseline."""
+    pinned = getattr(candidate.records.plan.inputs, "baseline", None)
+    if pinned is not None and pinned.digest == baseline.digest:
+        return found
+    note = "it was measured beside another root than this baseline"
+    return {
+        name: msgspec.structs.replace(item, value=None, interval=None, note=item.note or note)
+        if name in PAIRED_ONLY
+        else item
+        for name, item in found.items()
+    }
+
+
+def _in_turns(item: Compared, paired: Measurement | None) -> Compared:
+    """A figure of L1 with the ratio that was measured in turns, on whichever machine, in place of that of two sessions apart."""
+    base = _number(item.baseline)
+    if paired is None or paired.interval is None or base is None or (ratio := _number(paired.value)) is None:
+        return item
+    low, high = paired.interval
+    return msgspec.structs.replace(
+        item,
+        ratio=ratio,
+        ratio_interval=(low, high),
+        difference=(ratio - 1) * base,
+        interval=((low - 1) * base, (high - 1) * base),
+        how=IN_TURNS,
+        why_not="",
+    )
 
 
 def _zeros(own: dict[str, Measurement], there: dict[str, Measurement]) -> dict[str, Measurement]:
@@ -104,7 +139,7 @@ def _compare(
         baseline=was.value if was is not None else None,
         candidate=now.value if now is not None else None,
         candidate_interval=now.interval if now is not None else None,
-        why_not=_why_not(name, was, now, reason),
+        why_not=_why_not(was, now, reason),
     )
     one, other = (_number(side) for side in (whole.baseline, whole.candidate))
     if whole.why_not or one is None or other is None or was is None or now is None:
@@ -123,7 +158,7 @@ def _compare(
     return whole
 
 
-def _why_not(name: str, was: Measurement | None, now: Measurement | None, reason: str) -> str:
+def _why_not(was: Measurement | None, now: Measurement | None, reason: str) -> str:
     for side, found in (("baseline", was), ("candidate", now)):
         if found is None:
             return f"the {side} has no such figure"
@@ -133,7 +168,7 @@ def _why_not(name: str, was: Measurement | None, now: Measurement | None, reason
     assert now is not None
     if was.unit != now.unit:
         return f"another unit: {was.unit} and {now.unit}"
-    return "" if name.startswith(_PAIRED_L1) else reason
+    return reason
 
 
 def _number(value: Value) -> float | None:

@@ -188,7 +188,8 @@ def test_the_printed_command_works(tiny_root: Path, other_machine: Path, tmp_pat
         "L1-perf.cpu-fp32",
         "L1-perf.cpu-int8",
     ]
-    assert compared(tiny_root, tmp_path / "fresh").refresh is None
+    again = compared(tiny_root, tmp_path / "fresh").refresh
+    assert again is None or again.touched == ()
 
 
 def test_a_new_package_version_touches_all_it_makes_and_a_new_harness_commit_nothing(
