@@ -12,13 +12,18 @@ from harness.report.view_perf import Cell
 _LINES = ((ACCENT, "-"), (SECOND, "-"), (MUTED, "-"), (ACCENT, "--"), (SECOND, "--"), (MUTED, "--"))
 
 
-def sweep(cells: Sequence[Cell], mark: str) -> Html:
-    """Median over candidates, a line for each length; bars span the micro-batches and threads of the same candidates and length."""
+def sweep(cells: Sequence[Cell], mark: str) -> Html | None:
+    """Median over candidates, a line for each length; bars span the micro-batches and threads of the same candidates and length.
+
+    None when no cell has a median.
+    """
     by_length: dict[int, dict[int, list[float]]] = {}
     for cell in cells:
-        middle = cell.found["sweep_p50_ms"].value
-        if isinstance(middle, float):
-            by_length.setdefault(cell.max_length, {}).setdefault(cell.candidates, []).append(middle)
+        middle = cell.found.get("sweep_p50_ms")
+        if middle is not None and isinstance(middle.value, float):
+            by_length.setdefault(cell.max_length, {}).setdefault(cell.candidates, []).append(middle.value)
+    if not by_length:
+        return None
     with styled():
         figure, axes = blank(2.6)
         for place, (length, found) in enumerate(sorted(by_length.items())):

@@ -177,7 +177,7 @@ def _made(made: BuildRaw) -> Iterator[tuple[str, str]]:
 
 
 def _perf(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
-    drawn: list[Html] = []
+    drawn: list[Html | None] = []
     samples, memory = source.samples(name), source.memory(name)
     if isinstance(samples, PerfRaw):
         middle = view.measurement(records, name, "L1", "p50_ms")

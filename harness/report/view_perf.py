@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.metrics import catalogue
 from harness.records import Measurement
 from harness.report import wording
 from harness.report.view import measurement, measurements
@@ -16,12 +17,14 @@ def warnings(records: RootRecords, target: str) -> list[str]:
     for metric, words in _BUSY.items():
         m = measurement(records, target, "L1", metric)
         if m is not None and m.note and isinstance(m.value, float):
-            found.append(f"Busy machine: {words} {m.value:.0%} of its time while L1 was measured.")
+            found.append(f"The machine was busy; {words} {m.value:.0%} of its time while L1 was measured.")
     drift = measurement(records, target, "L1", "drift_ratio")
     if drift is not None and isinstance(drift.value, float) and drift.interval is not None:
         low, high = drift.interval
         if (low > DRIFTS or high < 1 / DRIFTS) and not low <= 1 <= high:
-            found.append(f"Drift: the last third of the calls took {drift.value:.2f} times what the first third took.")
+            found.append(
+                f"The figure drifts; the last third of the calls took {drift.value:.2f} times what the first third took."
+            )
     return found
 
 
@@ -46,7 +49,7 @@ def sweep_cells(records: RootRecords, target: str) -> list[Cell]:
     by_cell: dict[str, dict[str, Measurement]] = {}
     for m in measurements(records, target, "L1"):
         base, _, cell = m.metric.partition(".")
-        if base.startswith("sweep_"):
+        if base.startswith("sweep_") and catalogue.find(m.metric) is not None:
             by_cell.setdefault(cell, {})[base] = m
     cells = []
     for cell, found in by_cell.items():
@@ -70,7 +73,7 @@ def load_tables(records: RootRecords, target: str) -> list[Table]:
     levels: dict[str, dict[str, Measurement]] = {}
     for m in measurements(records, target, "L1"):
         base, _, callers = m.metric.partition(".")
-        if base.startswith("load_") and callers:
+        if base.startswith("load_") and callers and catalogue.find(m.metric) is not None:
             levels.setdefault(callers, {})[base] = m
     if levels:
         names = ("load_p50_ms", "load_p95_ms", "load_slowest_p95_ms", "load_pairs_per_s")
