@@ -16,7 +16,7 @@ from harness.errors import LadderError
 from harness.fields import join, refuse, show, suggest
 from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
 from harness.ladder_schema import schema
-from harness.metrics import catalogue
+from harness.metrics import catalogue, cells
 from harness.records import TIERS, Limit, Limits, SessionOptions, Tier, artifact_folder
 
 __all__ = ["PROVIDERS", "Ladder", "defaults", "limits_of", "parse", "schema", "tiers_up_to"]
@@ -166,6 +166,12 @@ def _check_targets(ladder: Ladder) -> None:
             if not limits_of(ladder, target, tier):
                 do = "a tier without limits would decide nothing; add a limit"
                 refuse(f"tiers.{tier}.limits", f"at least one limit for the target {name}", "none", do)
+        if ladder.tiers.L1 is not None and target.deferred is None:
+            for metric in limits_of(ladder, target, "L1"):
+                lacks = cells.missing(metric, ladder.tiers.L1, target.threads)
+                if lacks is not None:
+                    do = "ask for it, or remove the limit"
+                    refuse("tiers.L1", f"{lacks}, for the limit on {metric} of {name}", "none", do)
 
 
 def _check_limits(limits: Limits, tier: Tier, where: str) -> None:

@@ -12,7 +12,8 @@ import itertools
 import time
 from typing import TYPE_CHECKING
 
-from harness.metrics.sampling import Cell, cells_of, sweep_orders
+from harness.metrics.cells import Cell, cells_of
+from harness.metrics.sampling import sweep_orders
 from harness.raw import SweepCell, SweepRaw
 from harness.runtimes import tokens
 from harness.runtimes.batching import batches
