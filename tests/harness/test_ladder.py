@@ -413,8 +413,8 @@ RULES = {
     "a-limit-of-load-that-is-fixed": (
         changed(b"limits: {p95_ms", b"limits: {load_unfinished_calls: {exactly: 3}, p95_ms"),
         (
-            ": tiers.L1.limits: expected a metric that a ladder decides, got 'load_unfinished_calls', whose limit is fixed; remove it; it is"
-            " always judged"
+            ": tiers.L1.limits: expected a metric that a ladder decides, got 'load_unfinished_calls', whose limit is fixed; remove it;"
+            " it is always judged"
         ),
     ),
     "an-option-that-openvino-has-not": (
