@@ -30,6 +30,8 @@ Change = Callable[[Any], Any]
 
 NOBODY_CAN_CHECK = {
     "build.json /warnings/* longer": "words of the exporter, shown as they are; nothing follows from them but their number",
+    "samples.json /events_ms/grown larger": "when the calls ended whose memory is followed: it only parts them from a sweep",
+    "machine.json": "readings of the machine before, during and after; what is measured of them is derived, the rest is context",
     "outcome.json /exit/seconds smaller": "as long as all that was timed in the step still fits into it",
     "outcome.json /started_at later": "the clock of the machine that ran: only the order of all times is held (E-TIME)",
     "qualification.json /started_at earlier": "likewise",

@@ -94,7 +94,7 @@ def test_a_metric_or_a_file_that_this_version_does_not_know_is_undetermined(file
     def less(record: Any) -> None:
         del record["measurements"][-1]
 
-    for other in (changed(files, f"{L1}/measurements.json", less), files | {f"{L1}/sweep.json": b"{}\n"}):
+    for other in (changed(files, f"{L1}/measurements.json", less), files | {f"{L1}/later.json": b"{}\n"}):
         assert rules(judged(other)) in ({"Q-METRIC"}, {"Q-FILE"})
         found = judged(by_another(other))
         assert (found.faults, found.verdict, found.why) == ((), "BLOCKED", WHY)
@@ -119,10 +119,10 @@ def test_a_note_in_other_words_is_undetermined(files: dict[str, bytes]) -> None:
 
 def test_a_root_that_states_no_version_is_excused_nothing(files: dict[str, bytes]) -> None:
     other = changed(
-        files | {f"{L1}/sweep.json": b"{}\n"}, records.ENVIRONMENT, lambda record: record["packages"].pop("qualify")
+        files | {f"{L1}/later.json": b"{}\n"}, records.ENVIRONMENT, lambda record: record["packages"].pop("qualify")
     )
     assert rules(judged(other)) == {"Q-FILE"}
-    broken = files | {f"{L1}/sweep.json": b"{}\n", records.ENVIRONMENT: b"{"}
+    broken = files | {f"{L1}/later.json": b"{}\n", records.ENVIRONMENT: b"{"}
     assert rules(judged(broken)) == {"Q-RECORD"}
 
 
