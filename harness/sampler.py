@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from harness.raw import MemoryRaw
 
@@ -37,14 +38,30 @@ class Sampler:
         return MemoryRaw(format=1, interval_ms=INTERVAL_S * 1000, at_ms=tuple(self._at_ms), rss_bytes=tuple(self._rss))
 
     def _run(self) -> None:
-        read = _ProcTree(self._pid).rss if sys.platform == "linux" else _PsutilTree(self._pid).rss
+        tree = tree_of(self._pid)
         while not self._stopping:
-            rss = read()
+            rss = tree.rss()
             if rss is None:
-                return
+                break
             self._at_ms.append(round(time.monotonic() * 1000, 3))
             self._rss.append(rss)
             time.sleep(INTERVAL_S)
+        tree.close()
+
+
+class Tree(Protocol):
+    """The resident memory of a process and all below it."""
+
+    def rss(self) -> int | None:
+        """Bytes now, or None when the process has ended."""
+
+    def close(self) -> None:
+        """Give back what is open."""
+
+
+def tree_of(pid: int) -> Tree:
+    """The tree below ``pid``, itself included, by the way that this system has to look at it."""
+    return _ProcTree(pid) if sys.platform == "linux" else _PsutilTree(pid)
 
 
 class _ProcTree:
@@ -63,10 +80,14 @@ class _ProcTree:
         for pid, file in list(self._files.items()):
             pages = _resident(file)
             if pages == 0 and pid == self._pid:
-                self._close(set(self._files))
+                self.close()
                 return None
             total += pages
         return total * self._page if self._files else None
+
+    def close(self) -> None:
+        """Close every open file."""
+        self._close(set(self._files))
 
     def _walk(self) -> None:
         alive = {self._pid, *descendants(self._pid)}
@@ -102,6 +123,9 @@ class _PsutilTree:
             with suppress(self._error):
                 total += int(child.memory_info().rss)
         return total
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def descendants(pid: int) -> list[int]:

@@ -13,6 +13,7 @@ import msgspec
 from harness import fields
 from harness.ladder_format import (
     KEYS,
+    AdapterReference,
     BuildTier,
     CandidateReference,
     Ladder,
@@ -28,7 +29,18 @@ PAGE = Path(__file__).parent.parent.parent / "docs/reference/ladder.md"
 STRUCTS: dict[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
-        *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, ParityTier, RerankTier),
+        *(
+            Ladder,
+            CandidateReference,
+            AdapterReference,
+            Target,
+            BuildTier,
+            HalfOptions,
+            IntegerOptions,
+            PerfTier,
+            ParityTier,
+            RerankTier,
+        ),
         *(HubData, Limit),
     )
 }
@@ -99,7 +111,9 @@ def _default(name: str, key: str, field: msgspec.inspect.Field) -> str:
 
 def _bounds(name: str, metric: catalogue.Metric) -> str:
     precisions: tuple[Precision, ...] = ("fp32", "fp16", "int8")
-    fixed = {precision: catalogue.fixed_limits(metric.tier, precision).get(name) for precision in precisions}
+    fixed = {
+        precision: catalogue.fixed_limits(metric.tier, precision, adapter=True).get(name) for precision in precisions
+    }
     shown = {precision: limit_text(limit) for precision, limit in fixed.items() if limit is not None}
     if len(set(shown.values())) == 1:
         return f"fixed: {shown['fp32']}"
