@@ -60,7 +60,7 @@ def paired_means(deltas: ArrayLike, seed: int) -> tuple[Estimate, ...] | None:
     if values.ndim != 2 or values.shape[0] < 2 or not np.isfinite(values).all():
         return None
     if not values.any():
-        return (Estimate(0.0, 0.0, 0.0),) * values.shape[1]
+        return tuple(Estimate(0.0, 0.0, 0.0) for _ in range(values.shape[1]))
     count = values.shape[0]
     generator = np.random.Generator(np.random.PCG64(seed))
     means = np.empty((RESAMPLES, values.shape[1]))
