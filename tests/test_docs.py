@@ -50,3 +50,17 @@ def test_links_between_the_docs_lead_somewhere(page: str) -> None:
 def test_ladders_in_the_docs_are_ladders(page: str) -> None:
     for text in re.findall(r"```yaml\n(format: 1\n.*?)```", TEXTS[page], re.DOTALL):
         assert ladder.parse(text.replace("<40 hex>", "0" * 40).encode()).name
+
+
+DATA = TEXTS["docs/how-to-bring-your-own-data.md"]
+
+
+@pytest.mark.parametrize("text", re.findall(r"```yaml\n# L3\n(.*?)```", DATA, re.DOTALL))
+def test_every_way_to_bring_data_in_the_docs_is_a_tier_that_a_ladder_takes(text: str) -> None:
+    indented = "".join(f"    {line}\n" for line in text.splitlines())
+    tiers = "".join(f"  {tier}: {{limits: {{{limit}}}}}\n" for tier, limit in BELOW.items())
+    whole = f"format: 1\nname: mine\ncandidate: {{model: ./model}}\ntiers:\n{tiers}  L3:\n{indented}targets: [{{precision: fp32}}]\n"
+    assert ladder.parse(whole.encode()).tiers.L3 is not None
+
+
+BELOW = {"L0": "opset: {exactly: 17}", "L1": "p50_ms: {at_most: 100}", "L2": "max_abs_gap: {at_most: 1e-3}"}
