@@ -19,8 +19,10 @@ from typing import NoReturn
 
 import click
 
+from harness.cli_approve import review
 from harness.cli_bisect import bisect
-from harness.cli_common import as_json, print_json, refuse_existing, safe
+from harness.cli_common import as_json, print_json, refuse_existing, safe, write_new
+from harness.cli_diff import diff
 from harness.cli_export import export
 from harness.cli_history import history
 from harness.cli_inspect import inspect
@@ -125,6 +127,8 @@ cli.add_command(bisect)
 cli.add_command(attest)
 cli.add_command(history)
 cli.add_command(export)
+cli.add_command(diff)
+cli.add_command(review)
 
 
 @cli.command()
@@ -165,13 +169,7 @@ def report(root: Path, html: Path | None, markdown: bool) -> int:
     from harness.report.html import render as html_text
 
     page = html_text(records, checked.opened.read, checked.opened.paths, digest)
-    try:
-        with html.open("x", encoding="utf-8") as file:
-            file.write(page)
-    except OSError as error:
-        raise AskedWrongly(
-            f"{html}: expected a new file that can be written, got {error.strerror}; name another or remove it"
-        ) from error
+    write_new(html, page)
     click.echo(html)
     return 0
 
@@ -187,11 +185,13 @@ def _show(root: Path, digest: str) -> None:
 
 
 @cli.command()
-def schema() -> int:
+@click.option("--policy", is_flag=True, help="Print that of a policy instead.")
+def schema(policy: bool) -> int:
     """Print the JSON Schema of a ladder, so that an editor completes and checks it."""
     from harness import ladder
+    from harness import policy as policies
 
-    print_json(ladder.schema())
+    print_json(policies.schema() if policy else ladder.schema())
     return 0
 
 

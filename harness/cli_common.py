@@ -39,3 +39,14 @@ def refuse_existing(out: Path | None) -> None:
     for folder in out.absolute().resolve().parents:
         if (folder / "SEAL").exists() and (folder / "MANIFEST.b3").exists():
             raise AskedWrongly(f"{out}: expected a path outside any root, got one in {folder.name}; name another")
+
+
+def write_new(path: Path, content: str) -> None:
+    """Write a new file. Raises ``AskedWrongly`` where it cannot be."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        raise AskedWrongly(
+            f"{path}: expected a new file that can be written, got {error.strerror}; name another or remove it"
+        ) from error

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli_common import as_json, print_json, refuse_existing
-from harness.errors import AskedWrongly
+from harness.cli_common import as_json, print_json, refuse_existing, write_new
 
 
 @click.command(name="export")
@@ -23,13 +22,7 @@ def export(root: Path, target: str, out: Path, as_json: bool) -> int:
 
     refuse_existing(out)
     found = result(check(root).records, target)
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(json.dumps(found, indent=2, sort_keys=True, allow_nan=False) + "\n")
-    except OSError as error:
-        raise AskedWrongly(
-            f"{out}: expected a new file that can be written, got {error.strerror}; name another"
-        ) from error
+    write_new(out, json.dumps(found, indent=2, sort_keys=True, allow_nan=False) + "\n")
     if as_json:
         print_json({"file": str(out), "result": found})
     else:
