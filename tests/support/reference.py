@@ -24,7 +24,20 @@ from harness.ladder_format import (
 from harness.metrics import catalogue
 from harness.metrics.direction import better
 from harness.policy import Gate, Pin, Policy
-from harness.records import TIERS, DataSource, HalfOptions, IntegerOptions, Limit, Precision, Record, Tier, TrecFiles
+from harness.records import (
+    TIERS,
+    DataSource,
+    HalfOptions,
+    IntegerOptions,
+    Limit,
+    LoadOptions,
+    Precision,
+    Record,
+    SessionOptions,
+    SweepOptions,
+    Tier,
+    TrecFiles,
+)
 
 DOCS = Path(__file__).parent.parent.parent / "docs/reference"
 PAGES = (DOCS / "ladder.md", DOCS / "diff.md")
@@ -33,7 +46,7 @@ STRUCTS: dict[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
         *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, ParityTier, RerankTier),
-        *(DataSource, TrecFiles, Limit, Policy, Pin, Gate),
+        *(DataSource, TrecFiles, Limit, SessionOptions, SweepOptions, LoadOptions, Policy, Pin, Gate),
     )
 }
 
@@ -105,6 +118,8 @@ def _default(name: str, key: str, field: msgspec.inspect.Field) -> str:
 def _bounds(name: str, metric: catalogue.Metric) -> str:
     precisions: tuple[Precision, ...] = ("fp32", "fp16", "int8")
     fixed = {precision: catalogue.fixed_limits(metric.tier, precision).get(name) for precision in precisions}
+    if name in catalogue.LOAD_LIMITS:
+        return f"fixed with `load`: {limit_text(catalogue.LOAD_LIMITS[name])}"
     shown = {precision: limit_text(limit) for precision, limit in fixed.items() if limit is not None}
     if len(set(shown.values())) == 1:
         return f"fixed: {shown['fp32']}"
