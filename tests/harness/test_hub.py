@@ -195,9 +195,10 @@ def test_a_download_that_was_cut_off_goes_on_where_it_ended(tmp_path: Path, serv
 
 
 def test_a_download_that_was_given_up_is_taken_up_by_the_next_run(tmp_path: Path, served: Hub) -> None:
-    served.repositories["org/dropped"].cuts = -1
+    dropped = served.repositories["org/dropped"]
+    dropped.cuts, dropped.cut_after = -1, 10
     assert resolved(tmp_path, served.endpoint, f"org/dropped@{COMMIT}")[0][0] == 30
-    served.repositories["org/dropped"].cuts = 0
+    dropped.cuts = 0
     assert resolved(tmp_path, served.endpoint, f"org/dropped@{COMMIT}")[0][0] == 0
 
 
