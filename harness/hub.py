@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -32,40 +34,28 @@ def fetch(
     revision = _commit(repository, revision, kind)
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.utils import (
-            are_progress_bars_disabled,
-            disable_progress_bars,
-            enable_progress_bars,
-            logging,
-        )
     except ImportError as error:
         do = "install it with: pip install '.[run]'"
         raise Unavailable(f"{kind} {repository}: expected the package huggingface_hub, got none; {do}") from error
-    quiet_before, level = are_progress_bars_disabled(), logging.get_verbosity()
-    disable_progress_bars()
-    logging.set_verbosity_error()
     unreachable = _unreachable()
     try:
-        if unreachable is None:
-            _refuse_moved(repository, revision, kind)
-        found = snapshot_download(
-            repository,
-            repo_type=kind,
-            revision=revision,
-            allow_patterns=list(patterns),
-            max_workers=4,
-            local_files_only=unreachable is not None,
-        )
+        with _quiet():
+            if unreachable is None:
+                _refuse_moved(repository, revision, kind)
+            found = snapshot_download(
+                repository,
+                repo_type=kind,
+                revision=revision,
+                allow_patterns=list(patterns),
+                max_workers=4,
+                local_files_only=unreachable is not None,
+            )
     except QualifyError:
         raise
     except Exception as error:
         if unreachable is not None:
             raise _no_hub(f"{kind} {repository} at revision {revision}", unreachable) from error
         raise explained(error, f"{kind} {repository}", revision) from error
-    finally:
-        logging.set_verbosity(level)
-        if not quiet_before:
-            enable_progress_bars()
     folder = Path(found)
     if folder.name != revision:
         raise _wrong(kind)(f"{kind} {repository}: expected the commit {revision}, got {folder.name}; report this")
@@ -134,6 +124,22 @@ def _moved(at: str, name: str, kind: str) -> QualifyError:
 def _wrong(kind: str) -> type[CandidateError | LadderError]:
     """The class of a wrong request: a model is the candidate, a dataset is named by the ladder alone."""
     return CandidateError if kind == "model" else LadderError
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The client without progress bars and with errors alone in its log; as it was afterwards."""
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars, logging
+
+    quiet_before, level = are_progress_bars_disabled(), logging.get_verbosity()
+    disable_progress_bars()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if not quiet_before:
+            enable_progress_bars()
 
 
 def explained(error: Exception, what: str, revision: str) -> QualifyError:

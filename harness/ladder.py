@@ -95,11 +95,17 @@ def _named(ladder: Ladder) -> Ladder:
 
 
 def _check_candidate(ladder: Ladder) -> None:
-    model, revision = ladder.candidate.model, ladder.candidate.revision
+    _check_place("candidate", ladder.candidate.model, ladder.candidate.revision)
+    if ladder.candidate.adapter is not None:
+        _check_place("candidate.adapter", ladder.candidate.adapter.model, ladder.candidate.adapter.revision)
+
+
+def _check_place(where: str, model: str, revision: str | None) -> None:
+    """A folder without a revision, or a hub id with one."""
     if is_folder(model):
         if revision is not None:
             refuse(
-                "candidate.revision",
+                f"{where}.revision",
                 "none, since the model is a folder",
                 show(revision),
                 "a folder is pinned by digest; remove it",
@@ -107,14 +113,14 @@ def _check_candidate(ladder: Ladder) -> None:
         return
     if not is_hub_id(model):
         refuse(
-            "candidate.model",
+            f"{where}.model",
             "a folder (./, ../ or /) or a hub id (org/name)",
             show(model),
             f"for a folder write {show('./' + model)}",
         )
     if revision is None:
         do = f"pin the commit, or write {show('./' + model)} for a folder"
-        refuse("candidate.revision", f"40 hex digits, since {show(model)} is a hub id", "nothing", do)
+        refuse(f"{where}.revision", f"40 hex digits, since {show(model)} is a hub id", "nothing", do)
 
 
 def _check_tiers(ladder: Ladder) -> None:
@@ -187,7 +193,7 @@ def _check_limits(limits: Limits, tier: Tier, where: str) -> None:
                 f"{show(name)}, a metric of {metric.tier}",
                 f"move it to the limits of {metric.tier}",
             )
-        if name in catalogue.fixed_limits(tier, "fp32") or name in catalogue.LOAD_LIMITS:
+        if name in catalogue.fixed_limits(tier, "fp32", adapter=True) or name in catalogue.LOAD_LIMITS:
             refuse(
                 where,
                 "a metric that a ladder decides",

@@ -26,11 +26,19 @@ HUB_ID = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A
 """The name of a repository on a hub: ``org/name`` or ``name``."""
 
 
-class CandidateReference(Record, frozen=True):
-    """Where the candidate is: a folder (starts with ``./``, ``../`` or ``/``), or a hub id with the 40-hex commit."""
+class AdapterReference(Record, frozen=True):
+    """Where a LoRA adapter is: a folder (starts with ``./``, ``../`` or ``/``), or a hub id with the 40-hex commit."""
 
     model: str
     revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")] | None = None
+
+
+class CandidateReference(Record, frozen=True):
+    """Where the candidate is: a folder (starts with ``./``, ``../`` or ``/``), or a hub id with the 40-hex commit; and its adapter."""
+
+    model: str
+    revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")] | None = None
+    adapter: AdapterReference | None = None
 
 
 class BuildTier(BuildOptions, frozen=True):
@@ -113,6 +121,11 @@ KEYS: dict[str, dict[str, str]] = {
     "CandidateReference": {
         "model": "A folder, relative to the ladder, that starts with `./`, `../` or `/`; anything else is a hub id (`org/name`).",
         "revision": "The commit of a hub id, 40 hex digits. A branch or tag is refused, since it can move. Not for a folder.",
+        "adapter": "A LoRA adapter that is loaded onto the model, and merged into it for the export.",
+    },
+    "AdapterReference": {
+        "model": "The adapter's folder, relative to the ladder, or its hub id: as the candidate's `model`.",
+        "revision": "The commit of the adapter's hub id, 40 hex digits. Not for a folder.",
     },
     "Target": {
         "name": "What the target is called; by default `<provider>-<precision>`.",
@@ -145,6 +158,7 @@ KEYS: dict[str, dict[str, str]] = {
         "fp16": "How the fp16 targets are converted.",
         "int8": "How the int8 targets are converted.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L0 on every target, by metric.",
     },
     "HalfOptions": {
@@ -171,6 +185,7 @@ KEYS: dict[str, dict[str, str]] = {
         "sweep": "Cells of candidates a call, tokens, micro-batch and threads that are timed beside the calls above.",
         "load": "Several callers on one session at once.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L1 on every target, by metric.",
     },
     "SweepOptions": {
@@ -196,6 +211,7 @@ KEYS: dict[str, dict[str, str]] = {
         "invariance_tokens": "Those pairs are drawn from the pairs of at most so many tokens, where there are enough.",
         "deadlock_s": "Seconds in which 80 calls from 8 threads must have come back.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L2 on every target, by metric.",
     },
     "RerankTier": {
@@ -219,6 +235,7 @@ KEYS: dict[str, dict[str, str]] = {
         "max_length": "Tokens after which a pair is cut; at most what the candidate takes.",
         "resamples": "Bootstrap resamples of queries for an interval.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L3 on every target, by metric.",
     },
     "DataSource": {

@@ -23,6 +23,7 @@ from harness.data import read_groups
 from harness.errors import Blocked, LadderError, RecordError, Unavailable
 from harness.raw import ArtifactRef, BlockedRaw
 from harness.records import (
+    MEMORY_LIMIT_BYTES,
     TIER_NAMES,
     DataSource,
     Exit,
@@ -44,24 +45,26 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Places:
-    """Where things are on this machine: the staging folder, the candidate's folder, and the ONNX file of a prebuilt artifact."""
+    """Where things are on this machine: the staging folder, the candidate's and its adapter's, the ONNX file of a prebuilt artifact."""
 
     root: Path
     model: Path
     prebuilt: Path | None = None
+    adapter: Path | None = None
 
 
 def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[Exit, int]:
-    """Run one tier on one target in a child, up to its planned time limit; returns how it ended and how many secrets its logs held.
+    """Run one tier on one target in a child, within its planned time and memory; returns how it ended and how many secrets its logs held.
 
     Makes ``<root>/<request.step>/`` with ``request.json``, ``stdout.log``, ``stderr.log`` and what the stage writes. Raises
     ``FileExistsError`` when the step was run before; ``KeyboardInterrupt`` after the child is dead and its logs are written.
     """
     write_new(places.root, f"{request.step}/request.json", to_json(request))
-    limit = next(step.time_limit_s for step in request.target.steps if step.tier == request.tier)
+    planned = next(step for step in request.target.steps if step.tier == request.tier)
     with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
         folder = Path(scratch).resolve()
-        paths = [str(path.resolve()) if path else "" for path in (places.root, places.model, places.prebuilt)]
+        given = (places.root, places.model, places.adapter, places.prebuilt)
+        paths = [str(path.resolve()) if path else "" for path in given]
         command = [sys.executable, "-P", "-m", "harness.worker", "step", request.step, *paths, str(folder)]
         parent = _Parent(request, places.root, on_progress)
         redactions = 0
@@ -70,13 +73,14 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
                 command,
                 environment=stage_environment(os.environ, request.target.threads, folder),
                 folder=folder,
-                time_limit_s=limit,
+                time_limit_s=planned.time_limit_s,
                 started=parent.started,
                 on_line=parent.on_line,
+                memory_limit_bytes=planned.memory_limit_bytes,
             )
         finally:
             parent.finish()
-            words = machine_paths(root=places.root, model=places.model, scratch=folder)
+            words = machine_paths(root=places.root, model=places.model, adapter=places.adapter, scratch=folder)
             for stream in ("stdout", "stderr"):
                 redactions += seal_log(folder / stream, places.root, f"{request.step}/{stream}.log", words)
     return ended, redactions
@@ -86,6 +90,12 @@ def why_blocked(root: Path, request: Request, ended: Exit) -> str:
     """One sentence on why the step has no measurements; empty when it ended well and left them."""
     if ended.timed_out:
         return f"{_name(request)} was ended at its time limit after {ended.seconds:.1f} s"
+    if ended.over_memory_bytes is not None:
+        limit = next(step.memory_limit_bytes for step in request.target.steps if step.tier == request.tier)
+        return (
+            f"{_name(request)} was ended at its memory limit of {limit:,} bytes after {ended.seconds:.1f} s, with"
+            f" {ended.over_memory_bytes:,} resident; set tiers.{request.tier}.memory_limit_bytes higher if the machine has them"
+        )
     path = f"{request.step}/blocked.json"
     try:
         return from_json((root / path).read_bytes(), BlockedRaw, path).reason
@@ -130,6 +140,7 @@ def load_dataset(
             time_limit_s=DATASET_LIMIT_S,
             started=lambda _pid: None,
             on_line=lambda line: tell(line, on_progress),
+            memory_limit_bytes=MEMORY_LIMIT_BYTES,
         )
         if ended.code == 0:
             about = json.loads((folder / "read.json").read_bytes())
@@ -179,10 +190,17 @@ def stage_environment(outer: Mapping[str, str], threads: int, scratch: Path) -> 
 
 
 def machine_paths(
-    *, root: Path | None = None, model: Path | None = None, scratch: Path | None = None
+    *, root: Path | None = None, model: Path | None = None, adapter: Path | None = None, scratch: Path | None = None
 ) -> dict[str, str]:
     """Absolute paths of this machine and the words that stand for them in sealed text."""
-    named = {"ROOT": root, "MODEL": model, "SCRATCH": scratch, "PREFIX": Path(sys.prefix), "~": Path.home()}
+    named = {
+        "ROOT": root,
+        "MODEL": model,
+        "ADAPTER": adapter,
+        "SCRATCH": scratch,
+        "PREFIX": Path(sys.prefix),
+        "~": Path.home(),
+    }
     found = {str(path): word for word, path in named.items() if path is not None}
     return found | {str(path.resolve()): word for word, path in named.items() if path is not None}
 

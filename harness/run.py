@@ -12,9 +12,10 @@ from pathlib import Path
 import msgspec
 
 from evidence import manifest, seal
-from harness import candidate, data, judge, ladder, launch, plan, records, sources, step
+from harness import adapter, candidate, data, judge, ladder, launch, plan, records, sources, step
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotSealed, Unavailable
+from harness.prebuilt import pin
 from harness.preserve import Past
 from harness.records import (
     DataFact,
@@ -41,6 +42,7 @@ class Prepared(Record, frozen=True):
     ladder_bytes: bytes
     ladder_folder: Path
     model_folder: Path
+    adapter_folder: Path | None
     prebuilt: dict[str, Path]
     files: dict[str, bytes]
 
@@ -65,9 +67,11 @@ def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
     asked = ladder.parse(ladder_bytes, ladder_path.name)
     base = ladder_path.parent
     name, revision, model_base = _model(asked, model, base)
-    resolved = candidate.resolve(name, revision, model_base)
+    resolved = candidate.resolve(name, revision, model_base, headless=asked.candidate.adapter is not None)
+    if asked.candidate.adapter is not None:
+        resolved = adapter.add(resolved, asked.candidate.adapter, base)
     paths = {t.name: base / t.artifact for t in asked.targets if t.artifact is not None and t.deferred is None}
-    prebuilt: dict[str, PrebuiltArtifact] = {target: candidate.prebuilt(path) for target, path in paths.items()}
+    prebuilt: dict[str, PrebuiltArtifact] = {target: pin(path) for target, path in paths.items()}
     inputs, files = _inputs(asked, base)
     made = plan.make(asked, ladder_bytes, resolved.candidate, inputs, prebuilt)
     return Prepared(
@@ -75,6 +79,7 @@ def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
         ladder_bytes=ladder_bytes,
         ladder_folder=base,
         model_folder=resolved.folder,
+        adapter_folder=resolved.adapter,
         prebuilt=paths,
         files=files,
     )
@@ -185,7 +190,12 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
 
 def _run(prepared: Prepared, staging: Path, request: Request, planned: PlannedStep, watcher: Watcher) -> Outcome:
     name = request.target.name
-    places = launch.Places(root=staging, model=prepared.model_folder, prebuilt=prepared.prebuilt.get(name))
+    places = launch.Places(
+        root=staging,
+        model=prepared.model_folder,
+        prebuilt=prepared.prebuilt.get(name),
+        adapter=prepared.adapter_folder,
+    )
     return step.run(request, planned.limits, places, watcher)
 
 

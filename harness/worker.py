@@ -1,8 +1,8 @@
 """The child of one step: ``request.json`` -> stage -> raw samples -> ``measurements.json``. Started by ``launch`` only.
 
-    python -m harness.worker step STEP ROOT MODEL PREBUILT SCRATCH DESCRIPTOR
+    python -m harness.worker step STEP ROOT MODEL ADAPTER PREBUILT SCRATCH DESCRIPTOR
     python -m harness.worker dataset FOLDER DESCRIPTOR
-    python -m harness.worker bisect FOLDER DESCRIPTOR
+    python -m harness.worker bisect FOLDER MODEL ADAPTER DESCRIPTOR
     python -m harness.worker tree MODEL FOLDER DESCRIPTOR
 
 Exit codes: 0 done; 30 no number, with the reason in ``blocked.json`` (or ``unavailable.txt``). An exception that is not a
@@ -42,10 +42,10 @@ def main(arguments: list[str]) -> int:
     if kind == "tree":
         return _tree(Path(places[0]), Path(places[1]))
     if kind == "bisect":
-        return _bisect(Path(places[0]), channel)
-    step, root, model, prebuilt, scratch = places
+        return _bisect(Path(places[0]), places[1], places[2], channel)
+    step, root, model, adapter, prebuilt, scratch = places
     folders = Path(root), Path(model), Path(prebuilt) if prebuilt else None, Path(scratch)
-    return _step(step, folders, channel)
+    return _step(step, folders, Path(adapter) if adapter else None, channel)
 
 
 def _dataset(folder: Path, channel: Channel) -> int:
@@ -70,28 +70,31 @@ def _tree(model: Path, folder: Path) -> int:
     return 0
 
 
-def _bisect(folder: Path, channel: Channel) -> int:
+def _bisect(folder: Path, model: str, adapter: str, channel: Channel) -> int:
     try:
+        if model:
+            bisect.export_reference(folder, Path(model), Path(adapter) if adapter else None)
         bisect.search(folder, channel.progress)
     except Exception as error:  # noqa: BLE001 - as for a step: a library's exception is no fault of the graph
         traceback.print_exc()
         reason = str(error) if isinstance(error, QualifyError) else f"bisect: {type(error).__name__}: {error}"
-        record = BlockedRaw(format=1, reason=scrub(_one_line(reason), machine_paths(scratch=folder))[0])
+        words = machine_paths(model=Path(model) if model else None, scratch=folder)
+        record = BlockedRaw(format=1, reason=scrub(_one_line(reason), words)[0])
         (folder / "blocked.json").write_bytes(to_json(record))
         return BLOCKED
     return 0
 
 
-def _step(step: str, folders: tuple[Path, Path, Path | None, Path], channel: Channel) -> int:
+def _step(step: str, folders: tuple[Path, Path, Path | None, Path], adapter: Path | None, channel: Channel) -> int:
     root, model, _, scratch = folders
-    words = machine_paths(root=root, model=model, scratch=scratch)
+    words = machine_paths(root=root, model=model, adapter=adapter, scratch=scratch)
 
     def clean(text: str) -> str:
         return scrub(text, words)[0]
 
     path = f"{step}/request.json"
     request = from_json((root / path).read_bytes(), Request, path)
-    job = Job(request, *folders, channel.progress, channel.memory_written, clean)
+    job = Job(request, *folders, channel.progress, channel.memory_written, clean, adapter)
     try:
         _stay_on(request.target.session.cpus)
         STAGES[request.tier](job)

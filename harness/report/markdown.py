@@ -37,6 +37,11 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
         else f"**{view.headline(records)}.**",
         "",
         f"- Candidate: {_code(plan.candidate.model)}{revision}, {plan.candidate.parameters:,} parameters",
+        *(
+            [f"- Adapter: {_code(view.adapter_line(plan.candidate.adapter))}"]
+            if plan.candidate.adapter is not None
+            else ()
+        ),
         f"- Candidate digest: {_code(plan.candidate.digest)}",
         f"- Coverage: {_coverage(records)}",
     ]

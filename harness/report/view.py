@@ -10,6 +10,7 @@ from harness.judge import WORST_FIRST
 from harness.records import (
     TIER_NAMES,
     TIERS,
+    Adapter,
     Finding,
     Limits,
     Measurement,
@@ -58,6 +59,14 @@ class Bounds(NamedTuple):
         each = f"{int(self.candidates)} candidates" if whole else f"{self.candidates:.1f} candidates (mean)"
         size = f"{self.groups:,} group{'' if self.groups == 1 else 's'} x {each}"
         return f"{'smoke: ' if self.smoke else ''}{size}{', ' if self.rest else ''}{self.rest}"
+
+
+def adapter_line(adapter: Adapter) -> str:
+    """What is loaded onto the model, e.g. ``law at <commit>, LoRA of rank 8 on 24 layers (query, value), with its own head``."""
+    at = f" at {adapter.revision}" if adapter.revision else ""
+    head = "with its own head" if adapter.head else "under the base's head"
+    where = f"{adapter.layers} layers ({', '.join(adapter.target_modules)})"
+    return f"{adapter.model}{at}, LoRA of rank {adapter.rank} on {where}, {head}"
 
 
 def tiers(plan: Plan) -> tuple[Tier, ...]:

@@ -57,6 +57,54 @@ def test_a_step_beyond_its_time_limit_is_ended_and_blocked(after_build: Bench) -
     assert ran.reason == f"L1 perf on cpu-fp32 was ended at its time limit after {ran.exit.seconds:.1f} s"
 
 
+def test_a_step_beyond_its_memory_limit_is_ended_and_blocked(after_build: Bench) -> None:
+    request = after_build.request("L1")
+    (step,) = request.target.steps
+    limited = msgspec.structs.replace(step, memory_limit_bytes=20_000_000)
+    request = msgspec.structs.replace(request, target=msgspec.structs.replace(request.target, steps=(limited,)))
+    ran = after_build.run(request)
+    assert (ran.exit.code, ran.exit.signal, ran.exit.timed_out) == (None, "SIGKILL", False)
+    resident = ran.exit.over_memory_bytes
+    assert resident is not None
+    assert resident > 20_000_000
+    assert ran.reason == (
+        f"L1 perf on cpu-fp32 was ended at its memory limit of 20,000,000 bytes after {ran.exit.seconds:.1f} s, with {resident:,}"
+        " resident; set tiers.L1.memory_limit_bytes higher if the machine has them"
+    )
+
+
+ALLOCATE = "import time; taken = bytearray(400_000_000); time.sleep(600)"
+"""Python writes zeros into all of it, so all of it is resident."""
+PASSED_ON = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ALLOCATE!r}])"
+
+
+@pytest.mark.parametrize("script", [ALLOCATE, PASSED_ON], ids=["the child", "a child of the child"])
+def test_what_takes_too_much_memory_is_ended_with_all_its_tree(tmp_path: Path, script: str) -> None:
+    ended = _run_script(tmp_path, script, memory_limit_bytes=200_000_000)
+    assert (ended.signal, ended.timed_out) == ("SIGKILL", False)
+    assert ended.over_memory_bytes is not None
+    assert 200_000_000 < ended.over_memory_bytes < 500_000_000
+    assert not psutil.Process().children(recursive=True)
+
+
+def test_a_large_address_space_alone_is_no_use_of_memory(tmp_path: Path) -> None:
+    """What torch and ONNX Runtime reserve and never touch does not count; a limit on addresses would end them."""
+    ended = _run_script(tmp_path, "import mmap; m = mmap.mmap(-1, 2**34)", memory_limit_bytes=200_000_000)
+    assert (ended.code, ended.over_memory_bytes) == (0, None)
+
+
+def _run_script(folder: Path, script: str, memory_limit_bytes: int) -> Exit:
+    return process.run(
+        [sys.executable, "-c", script],
+        environment=os.environ,
+        folder=folder,
+        time_limit_s=60,
+        started=lambda _pid: None,
+        on_line=lambda _line: b"",
+        memory_limit_bytes=memory_limit_bytes,
+    )
+
+
 def test_an_interrupt_ends_the_child_keeps_its_logs_and_goes_on_up(after_build: Bench) -> None:
     def interrupt(_done: int, _total: int, _what: str) -> NoReturn:
         raise KeyboardInterrupt
