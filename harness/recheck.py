@@ -7,6 +7,7 @@ claim: it is recomputed and compared, and a difference is a fault that shows bot
     Q-FILE      a file that neither the format nor the stage of its tier names, or a step without one it must have
     Q-RAW       what a step says besides its samples does not fit the plan, its child, or the file it was copied from
     Q-LADDER    the sealed plan does not follow from the sealed ladder and the sealed facts
+    Q-DATA      the groups are not what the plan says of them: source, bounds, counts by kind
     Q-REQUEST   a step was asked something else than the plan says
     Q-METRIC    a measurement is not what the raw samples give
     Q-FINDING   a finding is not what limit and measurement give
@@ -19,14 +20,28 @@ claim: it is recomputed and compared, and a difference is a fault that shows bot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 import msgspec
 
 from evidence.manifest import MANIFEST_NAME, Fault, digest_of, parse_digests
-from harness import crosscheck, derive, derive_rerank, judge, ladder, lineage, made_by, plan, records, sealed_files
+from harness import (
+    crosscheck,
+    data,
+    derive,
+    derive_rerank,
+    group_facts,
+    judge,
+    ladder,
+    lineage,
+    made_by,
+    plan,
+    records,
+    sealed_files,
+)
 from harness.derive_raw import Read
+from harness.differences import close, differences
 from harness.errors import QualifyError
 from harness.raw import ArtifactRef
 from harness.records import (
@@ -81,6 +96,7 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
     here = Where(found.plan, read, sealed, made_by.another(found.environment))
     faults += _plan_faults(here)
     plan_digest = digest_of(read(records.PLAN))
+    faults += _data_faults(here)
     for origin, its in found.origins.items():
         place = records.origin_folder(origin)
         faults += _plan_faults(Where(its.plan, read, sealed, made_by.another(its.environment)), place)
@@ -108,7 +124,7 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
                 counted[target.name, step.tier] = measured
             outcomes[target.name, step.tier] = outcome
     claim = judge.qualification(found.plan, plan_digest, outcomes, found.claim.started_at, found.claim.ended_at)
-    faults += _differences("Q-CLAIM", records.CLAIM, msgspec.to_builtins(found.claim), msgspec.to_builtins(claim))
+    faults += differences("Q-CLAIM", records.CLAIM, msgspec.to_builtins(found.claim), msgspec.to_builtins(claim))
     judged = Rejudged(faults=tuple(sorted(faults)), records=found, verdict=claim.verdict, claim=claim, measured=counted)
     return _told(judged, others)
 
@@ -144,7 +160,22 @@ def _plan_faults(where: Where, place: str = "") -> Iterator[Fault]:
     except QualifyError as error:
         yield _fault(rule, at, f"{at}: expected a ladder that gives the sealed plan, got: {error}")
         return
-    yield from _differences(rule, place + records.PLAN, msgspec.to_builtins(sealed), msgspec.to_builtins(made))
+    yield from differences(rule, place + records.PLAN, msgspec.to_builtins(sealed), msgspec.to_builtins(made))
+
+
+def _data_faults(where: Where) -> Iterator[Fault]:
+    """Q-DATA: the groups counted again. That they are the bytes which the plan pins is for the bundle to say."""
+    sealed = where.plan
+    fact, options = sealed.inputs.groups, sealed.options.L3
+    if fact is None or options is None:
+        return
+    try:
+        groups = data.read_groups(where.read(records.GROUPS), records.GROUPS)
+        found = group_facts.disagreements(fact, groups, options, sealed.seed)
+    except (QualifyError, OSError, LookupError) as error:
+        found = [f"expected groups, got: {error}"]
+    for text in found:
+        yield _fault(made_by.rule("Q-DATA", where.foreign), records.PLAN, f"{records.PLAN}: inputs.groups: {text}")
 
 
 def _carried(
@@ -181,7 +212,7 @@ def _step(
     faults = crosscheck.step(request, left, where)
     if left.request is not None:
         asked, expected = msgspec.to_builtins(left.request), msgspec.to_builtins(request)
-        faults += _differences("Q-REQUEST", f"{folder}/request.json", asked, expected)
+        faults += differences("Q-REQUEST", f"{folder}/request.json", asked, expected)
     measured: tuple[Measurement, ...] = ()
     if left.measurements is None:
         findings: tuple[Finding, ...] = ()
@@ -199,20 +230,19 @@ def _step(
     path = f"{folder}/outcome.json"
     same = [_judged(finding) for finding in claimed.findings] == [_judged(finding) for finding in findings]
     worded = made_by.rule("Q-FINDING", where.foreign and same and claimed.verdict == verdict)
-    faults += _differences(worded, path, msgspec.to_builtins(claimed.findings), msgspec.to_builtins(findings))
+    faults += differences(worded, path, msgspec.to_builtins(claimed.findings), msgspec.to_builtins(findings))
     if claimed.verdict != verdict:
         faults.append(
             _fault("Q-VERDICT", path, f"{path}: expected verdict {verdict} from the samples, got {claimed.verdict}")
         )
     same_step = {"tier": step.tier, "target": request.target.name, "candidate_digest": request.candidate.digest}
     stated = {key: getattr(claimed, key) for key in same_step}
-    faults += _differences("Q-REQUEST", path, stated, same_step)
+    faults += differences("Q-REQUEST", path, stated, same_step)
     reason = claimed.reason if verdict == "BLOCKED" and not findings else judge.outcome_reason(verdict, findings)
     outcome = msgspec.structs.replace(claimed, verdict=verdict, findings=findings, reason=reason)
     if claimed.reason != reason:
         faults.append(_fault(worded, path, f"{path}: expected reason {reason!r}, got {claimed.reason!r}"))
-    outcome = claimed if worded == made_by.OTHER else outcome
-    return outcome, measured, faults
+    return claimed if worded == made_by.OTHER else outcome, measured, faults
 
 
 def _judged(finding: Finding) -> tuple[object, ...]:
@@ -259,8 +289,8 @@ def _metric_faults(
         one, other = was.get(name), now.get(name)
         if one is None or other is None:
             yield _fault(excused, path, f"{path}: {name}: expected {_shown(other)}, got {_shown(one)}")
-        elif not _close(msgspec.to_builtins(one), msgspec.to_builtins(other)):
-            number = _close((one.value, one.interval), (other.value, other.interval))  # else only the words differ
+        elif not close(msgspec.to_builtins(one), msgspec.to_builtins(other)):
+            number = close((one.value, one.interval), (other.value, other.interval))  # else only the words differ
             message = f"{path}: {name}: expected {_shown(other)} from the samples, got {_shown(one)}"
             yield _fault(excused if number else "Q-METRIC", path, message)
     if was.keys() == now.keys() and [m.metric for m in claimed] != [m.metric for m in derived]:
@@ -269,26 +299,3 @@ def _metric_faults(
 
 def _shown(measurement: Measurement | None) -> str:
     return "no such metric" if measurement is None else judge.show_value(measurement.value)
-
-
-def _differences(rule: str, path: str, got: object, expected: object, at: str = "") -> Iterator[Fault]:
-    """One fault for each leaf that differs, by JSON pointer."""
-    if isinstance(got, Mapping) and isinstance(expected, Mapping):
-        for key in sorted(got.keys() | expected.keys(), key=str):
-            yield from _differences(rule, path, got.get(key), expected.get(key), f"{at}/{key}")
-    elif isinstance(got, list | tuple) and isinstance(expected, list | tuple) and len(got) == len(expected):
-        for index, (one, other) in enumerate(zip(got, expected, strict=True)):
-            yield from _differences(rule, path, one, other, f"{at}/{index}")
-    elif not _close(got, expected):
-        yield _fault(rule, path, f"{path}{at and '#'}{at}: expected {expected!r}, got {got!r}")
-
-
-def _close(one: object, other: object) -> bool:
-    """Equal; or two finite floats that agree to 1e-9 relative; or containers of such."""
-    if isinstance(one, float) and isinstance(other, float):
-        return one == other or abs(one - other) <= 1e-9 * max(abs(one), abs(other))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_close(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_close, one, other))
-    return type(one) is type(other) and one == other

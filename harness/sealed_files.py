@@ -21,10 +21,10 @@ STARTED = ("request.json", "stdout.log", "stderr.log")
 EVERY_TIER = (*STARTED, "outcome.json", "artifact.json", "blocked.json", "measurements.json")
 
 RAW: dict[Tier, tuple[str, ...]] = {
-    "L0": ("build.json", "stages.json", "stages.f32"),
+    "L0": ("build.json", "stages.json", "stages.f32", "adapter.json"),
     "L1": ("samples.json", "memory.json", "machine.json", "sweep.json", "load.json", "load.f32", "end_to_end.json"),
     "L2": (
-        "logits.json", "reference.f32", "artifact.f32", "tokens.json", "tokens.i32",
+        "logits.json", "reference.f32", "artifact.f32", "tokens.json", "tokens.i32", "adapter.json", "adapter.f32",
         "invariance_reference.json", "invariance_reference.f32", "invariance_artifact.json", "invariance_artifact.f32",
     ),
     "L3": ("scores.json", "reference.f32", "artifact.f32", "per_query.json"),
