@@ -25,7 +25,6 @@ from blake3 import blake3
 from evidence.manifest import DEPTH_LIMIT, Fault, check_first_bytes, fault
 
 BLOCK_BYTES = 1024 * 1024
-LARGE_BYTES = 16 * BLOCK_BYTES  # from here on a file is hashed by all cores, in blocks of this size
 FILES_LIMIT = 1_000_000  # more than a manifest of 64 MiB can name
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # NONBLOCK: never wait for a pipe's writer
