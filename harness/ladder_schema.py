@@ -30,7 +30,9 @@ def schema() -> dict[str, Any]:
         definitions["TargetLimits"]["properties"][tier] = dict(reference)
     for name in ("CandidateReference", "AdapterReference"):
         definitions[name]["properties"]["model"]["pattern"] = r"^(\.{0,2}/.*|\.{1,2}|[A-Za-z0-9_][A-Za-z0-9._/-]*)$"
-    definitions["HubData"]["properties"]["dataset"]["pattern"] = f"^{HUB_ID.pattern.replace(chr(92) + 'Z', '$')}$"
+    source = definitions["DataSource"]
+    source["properties"]["dataset"]["pattern"] = f"^{HUB_ID.pattern.replace(chr(92) + 'Z', '$')}$"
+    source["oneOf"] = [{"required": [kind]} for kind in ("dataset", "mteb", "trec")]
     del definitions["Limit"]
     top: dict[str, Any] = definitions.pop("Ladder")
     return {"$schema": DIALECT} | top | {"title": "qualify ladder, format 1", "$defs": definitions}

@@ -166,25 +166,46 @@ class ParityOptions(Record, frozen=True):
     memory_limit_bytes: PositiveInt = MEMORY_LIMIT_BYTES
 
 
-class HubData(Record, frozen=True):
-    """A dataset repository on a hub, pinned: rows of ``query``, ``positive`` (list) and ``negative`` (list)."""
+class TrecFiles(Record, frozen=True):
+    """The files of a TREC collection, relative to the ladder: texts by id, judgements, and a run that gives the candidates."""
 
-    dataset: str
-    revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")]
+    queries: str
+    docs: str
+    qrels: str
+    run: str
+
+
+class DataSource(Record, frozen=True):
+    """Groups from somewhere else than one file: exactly one of ``dataset`` (a hub's), ``mteb`` (a task) and ``trec`` is given.
+
+    A row of a dataset holds ``query`` and lists of ``positive`` and ``negative`` texts, or, where ``documents`` is given, a list of
+    texts and a list of their ``gains``. ``revision`` pins a dataset, and the one that an mteb task loads.
+    """
+
+    dataset: str | None = None
+    mteb: str | None = None
+    trec: TrecFiles | None = None
+    revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")] | None = None
     split: str = "test"
     config: str | None = None
     query: str = "query"
     positive: str = "positive"
     negative: str = "negative"
+    documents: str | None = None
+    gains: str = "gains"
 
 
 class RerankOptions(Record, frozen=True):
-    """L3: the bounded set. ``data`` is a JSONL file beside the ladder, or a pinned hub dataset; the bounds are part of the result."""
+    """L3: the bounded set. ``data`` is a JSONL or parquet file beside the ladder, or a source; the bounds are part of the result."""
 
-    data: str | HubData
+    data: str | DataSource
     digest: Annotated[str, msgspec.Meta(pattern="^blake3:[0-9a-f]{64}$")] | None = None
     groups: PositiveInt | None = None
-    candidates: PositiveInt | None = None
+    candidates: Annotated[int, msgspec.Meta(ge=2)] | None = None
+    pairs: PositiveInt | None = None
+    select: Literal["first", "seeded", "stratified"] = "first"
+    negatives: Literal["first", "seeded"] = "first"
+    unjudged: Literal["keep", "drop"] = "keep"
     batch_size: PositiveInt = 32
     max_length: PositiveInt = 512
     resamples: PositiveInt = 10_000
@@ -259,13 +280,17 @@ class Candidate(Record, frozen=True, omit_defaults=True):
 
 
 class DataFact(Record, frozen=True):
-    """Data that will be scored, pinned: file in the root, digest (``blake3:``), where it came from, rows and bounds."""
+    """Data that will be scored, pinned: file in the root, digest (``blake3:``), where it came from, rows and bounds.
+
+    ``counts`` is what was counted by kind, of groups alone; ``notes`` says the same in sentences, with the rule for each.
+    """
 
     path: str
     digest: str
     source: str
     rows: int
     bounds: dict[str, Value] = {}
+    counts: dict[str, int] = {}
     notes: tuple[str, ...] = ()
 
 

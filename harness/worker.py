@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 
 from harness import derive, derive_rerank, process
-from harness.errors import Blocked, QualifyError, Unavailable
+from harness.errors import AskedWrongly, Blocked, QualifyError, Unavailable
 from harness.launch import machine_paths
 from harness.raw import BlockedRaw
 from harness.records import TIER_NAMES, Request, from_json, to_json
@@ -51,6 +51,9 @@ def main(arguments: list[str]) -> int:
 def _dataset(folder: Path, channel: Channel) -> int:
     try:
         fetch(folder, channel.progress)
+    except AskedWrongly as error:
+        (folder / "refused.txt").write_text(str(error), encoding="utf-8")
+        return BLOCKED
     except Unavailable as error:
         (folder / "unavailable.txt").write_text(str(error), encoding="utf-8")
         return BLOCKED
@@ -128,7 +131,9 @@ def _broke(request: Request, error: Exception) -> str:
     said = f": {_one_line(lines[-1])}" if lines else ""
     do = "; pip install '.[run]' brings what is missing" if isinstance(error, ModuleNotFoundError) else ""
     named = f"{type(error).__module__}.{type(error).__name__}"
-    return f"{TIER_NAMES[request.tier]} ended with {named}{said} ({versions}){do}"
+    model, revision = request.candidate.model, request.candidate.revision
+    of = f"{model} at revision {revision}" if revision is not None else model
+    return f"{TIER_NAMES[request.tier]} of {of} ended with {named}{said} ({versions}){do}"
 
 
 def _one_line(text: str) -> str:

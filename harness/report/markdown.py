@@ -47,7 +47,9 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
     ]
     if plan.inputs.groups is not None:
         data = plan.inputs.groups
-        lines.append(f"- Ranked data: {_code(data.source)}, digest {_code(data.digest)}")
+        bounds = f"bounds: {_code(wording.bounds(data.bounds))}"
+        lines.append(f"- Ranked data: {_code(data.source)}, {bounds}, digest {_code(data.digest)}")
+        lines += [f"  - {_code(note)}" for note in data.notes]
     for entry in view.carried(records):
         lines.append(f"- Preserved from {_code(entry.origin)}: {', '.join(map(_code, entry.steps))}")
         if entry.limits:

@@ -149,7 +149,8 @@ def _facts(records: RootRecords) -> list[RenderableType]:
     smoke = any(bounds.smoke for t in plan.targets if (bounds := view.bounds(records, t.name)))
     data = plan.inputs.groups
     if data is not None:
-        lines.append(_field("ranked", f"{data.source}, {data.digest}"))
+        lines.append(_field("ranked", f"{data.source}, {wording.bounds(data.bounds)}, {data.digest}"))
+        lines += [_field("", note) for note in data.notes]
     if smoke:
         lines.append(_field("smoke", view.SMOKE_NOTE.removeprefix("Smoke test: ")))
     return lines
@@ -218,7 +219,7 @@ def _options(plan: Plan) -> Iterator[str]:
 
 def _data(label: str, fact: DataFact | None) -> Iterator[str]:
     if fact is not None:
-        bounds = "".join(f", at most {wording.number(value)} {name}" for name, value in sorted(fact.bounds.items()))
+        bounds = f", {wording.bounds(fact.bounds)}" if fact.bounds else ""
         yield from wrapped(label, f"{fact.rows:,} from {fact.source}{bounds}")
         yield from wrapped("", fact.digest)
         for note in fact.notes:

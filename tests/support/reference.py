@@ -27,8 +27,8 @@ from harness.metrics.direction import better
 from harness.policy import Gate, Pin, Policy
 from harness.records import (
     TIERS,
+    DataSource,
     HalfOptions,
-    HubData,
     IntegerOptions,
     Limit,
     LoadOptions,
@@ -37,6 +37,7 @@ from harness.records import (
     SessionOptions,
     SweepOptions,
     Tier,
+    TrecFiles,
 )
 
 DOCS = Path(__file__).parent.parent.parent / "docs/reference"
@@ -57,7 +58,7 @@ STRUCTS: dict[str, type[Record]] = {
             ParityTier,
             RerankTier,
         ),
-        *(HubData, Limit, SessionOptions, SweepOptions, LoadOptions, Policy, Pin, Gate),
+        *(DataSource, TrecFiles, Limit, SessionOptions, SweepOptions, LoadOptions, Policy, Pin, Gate),
     )
 }
 
