@@ -94,7 +94,9 @@ def locate(
         if not folder.is_dir():
             got = "a file" if folder.exists() else "no such folder"
             _refuse(model, "a model folder", got, "give the folder that holds config.json")
-        named = folder.resolve().name if Path(model).is_absolute() else model  # no place of this machine is sealed
+        named = (
+            (folder.resolve().name or "/") if Path(model).is_absolute() else model
+        )  # no place of this machine is sealed
         return named, folder, folder.resolve()
     if not is_hub_id(model):
         _refuse(
@@ -117,7 +119,10 @@ def _read(named: str, revision: str | None, folder: Path, inside: Path, *, headl
         do = "name the adapter's folder as candidate.adapter.model and its base as candidate.model"
         _refuse(ADAPTER_CONFIG, "none in the folder of a whole model", "an adapter", do)
     config = json_table(folder / "config.json", "the folder that save_pretrained writes has it")
-    tokenizer = json_table(folder / "tokenizer.json", "save the tokenizer as a fast one with save_pretrained")
+    fast = "save the tokenizer as a fast one with save_pretrained"
+    tokenizer = json_table(folder / "tokenizer.json", fast)
+    if not isinstance(tokenizer.get("model"), dict):
+        _refuse("tokenizer.json", "a tokenizer, with its model", "none", fast)
     settings = (
         json_table(folder / "tokenizer_config.json", "save it again")
         if (folder / "tokenizer_config.json").exists()

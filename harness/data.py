@@ -146,6 +146,8 @@ def _rows(data: bytes, where: str) -> Iterator[tuple[int, Any]]:
                 _refuse(where, number, "text that can be written as UTF-8", "a lone surrogate, \\ud800 to \\udfff")
         except json.JSONDecodeError as error:
             got = f"{error.msg} at column {error.colno}" if line.strip() else "an empty line"
+            if line.startswith(b"\xef\xbb\xbf"):
+                got = "a byte order mark"
             _refuse(where, number, "one JSON object", got)
         except UnicodeDecodeError as error:
             _refuse(where, number, "UTF-8", f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line")

@@ -56,6 +56,14 @@ def test_an_absolute_folder_is_known_by_its_name_alone(tmp_path: Path) -> None:
     assert candidate.resolve(str(folder), None, Path("elsewhere")).candidate.model == "m"
 
 
+def test_a_folder_without_a_name_and_a_tokenizer_without_a_model_are_said(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "/").startswith("/: config.json: expected a file, got none")
+    write(tmp_path / "m", files() | {"tokenizer.json": b"{}"})
+    assert refusal(tmp_path) == (
+        "./m: tokenizer.json: expected a tokenizer, with its model, got none; save the tokenizer as a fast one with save_pretrained"
+    )
+
+
 @pytest.mark.parametrize(
     ("config", "settings", "facts"),
     [

@@ -55,6 +55,10 @@ def test_both_forms_of_a_line_give_groups() -> None:
             lines(LABELLED) + b"\n" + lines(LABELLED),
             "g.jsonl: line 2: expected one JSON object, got an empty line; correct the line",
         ),
+        (
+            b"\xef\xbb\xbf" + lines(LABELLED),
+            "g.jsonl: line 1: expected one JSON object, got a byte order mark; correct the line",
+        ),
         (b"\xff", "g.jsonl: line 1: expected UTF-8, got byte 0xff at byte 1 of the line; correct the line"),
         (b"[1]", "g.jsonl: line 1: expected a table with query, positive, negative, got a list"),
         (

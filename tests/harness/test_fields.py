@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -58,3 +58,8 @@ def test_the_first_fault_is_said_in_one_line(value: Any, message: str) -> None:
 def test_a_suggestion_is_made_only_for_a_name_that_is_close() -> None:
     assert fields.suggest("treads", ["threads", "name"]) == "did you mean 'threads'?"
     assert fields.suggest("zzz", ["threads", "name"]) == ""
+
+
+def test_a_number_in_quotes_is_told_to_lose_them() -> None:
+    with pytest.raises(FieldError, match=r"^format: expected 1, got '1'; write it without quotes$"):
+        fields.check("1", msgspec.inspect.type_info(Literal[1]), "format")
