@@ -15,12 +15,13 @@ import msgspec
 
 from evidence.manifest import DIGEST, Fault
 from evidence.report import AUTHENTICITY
-from harness import attest, dsse, own_ladder, records, vouch
+from harness import attest, derive, dsse, own_ladder, records, vouch
 from harness.answer import EXIT_NOT_INTACT, Checked, check
 from harness.errors import AskedWrongly
 from harness.ladder import parse
 from harness.own_ladder import Under
 from harness.records import Verdict
+from harness.root import merged
 from harness.run import exit_code
 from harness.step import now
 from harness.vouch import Vouched
@@ -128,7 +129,9 @@ def review(asked: Asked, progress: Callable[[int, int], None] | None = None) -> 
     under = None
     if asked.ladder is not None:
         name, data = asked.ladder
-        under = own_ladder.judge_under(judged, data, name) if judged is not None else None
+        if judged is not None and judged.records is not None:
+            read, _ = merged(judged.records.lineage, checked.opened.read, checked.opened.paths)
+            under = own_ladder.judge_under(judged, data, name, lambda request: derive.measure(request, read))
     found = None
     if judged is not None and judged.records is not None and not judged.faults:
         sealed = checked.opened.read(records.LADDER)

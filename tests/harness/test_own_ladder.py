@@ -5,6 +5,7 @@ import pytest
 
 from harness import judge, ladder, plan
 from harness.errors import LadderError
+from harness.metrics import rerank_names
 from harness.own_ladder import Difference, Under, judge_under
 from harness.recheck import Rejudged
 from harness.records import Exit, Limit, Measurement, Outcome, Tier, Value, measured
@@ -45,6 +46,11 @@ def root(text: str = LADDER, **changes: Value) -> Rejudged:
             key = (target.name, step.tier)
             found[key] = tuple(
                 measured(name, changes.get(name, meeting(limit)), "") for name, limit in step.limits.items()
+            )
+            found[key] += tuple(
+                measured(f"sentinel.{scorer}.{name}", None if scorer == "nan" else 1.0, "")
+                for name in rerank_names.asked(step.limits)
+                for scorer in rerank_names.SENTINELS
             )
             findings = judge.judge(step.limits, found[key])
             verdict = judge.step_verdict(findings)
