@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class Ranked:
     files: dict[str, bytes]
     limits: Limits
 
-    @property
+    @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
         return derive.measure(self.request, self.files.__getitem__).measurements
 
@@ -49,7 +50,7 @@ class Ranked:
     def measured(self) -> dict[str, Measurement]:
         return {item.metric: item for item in self.measurements}
 
-    @property
+    @cached_property
     def per_query(self) -> PerQuery:
         return derive_rerank.per_query(self.request, self.files.__getitem__)
 
