@@ -64,7 +64,7 @@ def wilson(hits: int, draws: int, z: float = 1.959964) -> tuple[float, float]:
     share, scale = hits / draws, 1 + z * z / draws
     middle = (share + z * z / (2 * draws)) / scale
     half = z / scale * math.sqrt(share * (1 - share) / draws + z * z / (4 * draws * draws))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return max(0.0, middle - half) if hits else 0.0, min(1.0, middle + half) if hits < draws else 1.0
 
 
 def _bound(bench: Bench, limits: Limits) -> float:

@@ -114,7 +114,7 @@ def _sentinels(limits: Limits, by_name: Mapping[str, Measurement | None]) -> Fin
     """Rule 6."""
     limit = limits["passing_sentinels"]
     asked = [name for name in limits if is_ranking(name)]
-    absent = [name for name in asked if f"sentinel.{SENTINELS[0]}.{name}" not in by_name]
+    absent = [name for name in asked if name in by_name and f"sentinel.{SENTINELS[0]}.{name}" not in by_name]
     passing = [scorer for scorer in SENTINELS if scorer != "nan" or asked]
     for name in asked:
         found = {scorer: by_name.get(f"sentinel.{scorer}.{name}") for scorer in passing}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness import derive_chance
 from harness.metrics.rerank_names import SENTINELS, asked
 from harness.records import Limit
 from tests.support.ranked import Ranked, good, ranked
@@ -236,6 +237,25 @@ def test_a_limit_on_the_chance_is_judged_on_its_interval() -> None:
     gains, scores = good(2, candidates=10, positives=5)
     found = ranked(gains, scores, mrr_at_10=Limit(at_least=1.0), random_pass_chance=Limit(at_most=0.05))
     assert found.findings["random_pass_chance"].verdict == "FAIL"
+
+
+def test_a_chance_of_none_of_the_draws_meets_a_limit_that_its_interval_meets() -> None:
+    gains, scores = good(2, candidates=10, positives=5)
+    limits = {"ndcg_at_10_drop": Limit(at_most=0.005), "random_pass_chance": Limit(at_most=0.01)}
+    found = ranked(gains, scores, limits=limits).findings["random_pass_chance"]
+    assert found.text == "random_pass_chance: expected at most 0.01, got 0.0 (95% 0.0 to 0.00382676) probability"
+    assert found.verdict == "PASS"
+
+
+@pytest.mark.parametrize("draws", [1, 50, 1000])
+def test_wilsons_interval_holds_its_share_and_agrees_with_scipy(draws: int) -> None:
+    from scipy import stats
+
+    for hits in {0, 1, draws // 3, draws}:
+        low, high = derive_chance.wilson(hits, draws)
+        wanted = stats.binomtest(hits, draws).proportion_ci(method="wilson")
+        assert (low, high) == pytest.approx((wanted.low, wanted.high), abs=1e-6)
+        assert 0 <= low <= hits / draws <= high <= 1
 
 
 # --- laws ----------------------------------------------------------------------------------------------------------------
