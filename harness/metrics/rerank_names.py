@@ -37,7 +37,7 @@ MEANS: dict[str, tuple[str, str]] = {
     "map": ("MAP", "average precision over the whole list"),
     "recall_at_10": ("recall", "share of the relevant that are within the first 10"),
     "precision_at_10": ("precision", "share of the first 10 that are relevant"),
-    "hit_at_10": ("hit rate", "whether a relevant one is within the first 10"),
+    "hit_at_10": ("hit rate", "hit: 1 with a relevant one within the first 10, else 0"),
 }
 """Metrics that are a mean over queries: unit and meaning."""
 
