@@ -10,7 +10,9 @@ Rules, in the order they are tried (DESIGN section 2: nothing is ever PASS by de
 6. ``passing_sentinels`` is counted here: a scorer without knowledge that would meet every limit on the ranking in the artifact's
    place makes the finding INCONCLUSIVE. There are numbers, so it is not BLOCKED, and they say nothing against the artifact, so it
    is not FAIL; but they cannot decide. Limits of which none looks at the ranking are passed by every scorer.
-7. A step is FAIL if any finding is, else BLOCKED, else INCONCLUSIVE; PASS needs a finding, and all of them PASS.
+7. A condition of the measurement that breaks its limit (a busy machine) is INCONCLUSIVE, never FAIL, and so is then every duration
+   and rate that breaks its own: they may be the machine's, not the artifact's.
+8. A step is FAIL if any finding is, else BLOCKED, else INCONCLUSIVE; PASS needs a finding, and all of them PASS.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from harness.judge_rerank import more_groups, smoke, too_wide
+from harness.metrics.catalogue import is_condition, is_time
 from harness.metrics.rerank_names import SENTINELS, is_drop, is_ranking
 from harness.records import (
     Coverage,
@@ -47,10 +50,20 @@ def judge(limits: Limits, measurements: Iterable[Measurement]) -> tuple[Finding,
     by_name: dict[str, Measurement | None] = {}
     for measurement in measurements:
         by_name[measurement.metric] = None if measurement.metric in by_name else measurement
-    return tuple(
+    found = tuple(
         _sentinels(limits, by_name) if name == "passing_sentinels" else _finding(name, limits[name], by_name.get(name))
         for name in sorted(limits)
     )
+    broken = [finding.metric for finding in found if is_condition(finding.metric) and finding.verdict == "FAIL"]
+    return tuple(_undecided(finding, broken) for finding in found) if broken else found
+
+
+def _undecided(finding: Finding, broken: Sequence[str]) -> Finding:
+    """Rule 7."""
+    if finding.verdict != "FAIL" or not (is_condition(finding.metric) or is_time(finding.metric)):
+        return finding
+    why = "the machine was not fit to measure" if is_condition(finding.metric) else f"measured under {broken[0]}"
+    return msgspec.structs.replace(finding, verdict="INCONCLUSIVE", text=f"{finding.text}; {why}")
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness.records import TIERS, DataFact, Finding, Plan, PlannedTarget, TargetClaim, Tier
-from harness.report import escape, view, wording
+from harness.report import escape, view, view_perf, wording
 from harness.report.live import STYLES, duration
 from harness.root import RootRecords
 
@@ -128,6 +128,8 @@ def _figures(records: RootRecords, target: PlannedTarget) -> list[RenderableType
             )
             limits = view.bounds(records, target.name) if tier == "L3" else None
             table.add_row(f"  {view.tier_name(tier)}", Text(text + (f" [{limits}]" if limits else "")))
+    for warning in view_perf.warnings(records, target.name):
+        table.add_row("  warning", Text(_clean(warning), "yellow"))
     if view.smoke(records, target.name):
         table.add_row(f"  {view.tier_name('L3')}", Text(str(view.bounds(records, target.name) or view.SMOKE)))
     if target.deferred is not None:

@@ -24,7 +24,19 @@ from harness.ladder_format import (
 from harness.metrics import catalogue
 from harness.metrics.direction import better
 from harness.policy import Gate, Pin, Policy
-from harness.records import TIERS, HalfOptions, HubData, IntegerOptions, Limit, Precision, Record, Tier
+from harness.records import (
+    TIERS,
+    HalfOptions,
+    HubData,
+    IntegerOptions,
+    Limit,
+    LoadOptions,
+    Precision,
+    Record,
+    SessionOptions,
+    SweepOptions,
+    Tier,
+)
 
 DOCS = Path(__file__).parent.parent.parent / "docs/reference"
 PAGES = (DOCS / "ladder.md", DOCS / "diff.md")
@@ -33,7 +45,7 @@ STRUCTS: dict[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
         *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, ParityTier, RerankTier),
-        *(HubData, Limit, Policy, Pin, Gate),
+        *(HubData, Limit, SessionOptions, SweepOptions, LoadOptions, Policy, Pin, Gate),
     )
 }
 
@@ -105,6 +117,8 @@ def _default(name: str, key: str, field: msgspec.inspect.Field) -> str:
 def _bounds(name: str, metric: catalogue.Metric) -> str:
     precisions: tuple[Precision, ...] = ("fp32", "fp16", "int8")
     fixed = {precision: catalogue.fixed_limits(metric.tier, precision).get(name) for precision in precisions}
+    if name in catalogue.LOAD_LIMITS:
+        return f"fixed with `load`: {limit_text(catalogue.LOAD_LIMITS[name])}"
     shown = {precision: limit_text(limit) for precision, limit in fixed.items() if limit is not None}
     if len(set(shown.values())) == 1:
         return f"fixed: {shown['fp32']}"
