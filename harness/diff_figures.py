@@ -147,7 +147,7 @@ def _compare(
         return whole
     ratio = other / one if one > 0 else None
     whole = msgspec.structs.replace(whole, difference=other - one, ratio=ratio)
-    if found is not None and name in PER_QUERY_METRICS:
+    if found is not None and METRICS[name].tier == "L3":
         return msgspec.structs.replace(whole, interval=(found.low, found.high), how=PAIRED)
     if found is not None and ratio is not None:
         ends = (found.low, found.high)
@@ -233,13 +233,14 @@ def _column(rows: PerQuery, name: str, *, drop: bool) -> NDArray[np.float64] | N
     import numpy as np
 
     kept = [row for row in rows.rows if row.judged]
-    values = np.array([_of(row.artifact, name) for row in kept], dtype=np.float64)
+    values = np.array([score_of(row.artifact, name) for row in kept], dtype=np.float64)
     if drop:
-        values = np.array([_of(row.reference, name) for row in kept], dtype=np.float64) - values
+        values = np.array([score_of(row.reference, name) for row in kept], dtype=np.float64) - values
     return values if np.isfinite(values).all() else None
 
 
-def _of(scores: QueryScores | None, name: str) -> float:
+def score_of(scores: QueryScores | None, name: str) -> float:
+    """One metric of one query, NaN where it has none."""
     return scores.expected.get(name, math.nan) if scores is not None else math.nan
 
 

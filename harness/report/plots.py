@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from harness.report import view, wording
-from harness.report.markup import Html, el
+from harness.report.markup import Html
 from harness.report.svg import ACCENT, GRID, INK, MUTED, SECOND, blank, finish, styled
 
 if TYPE_CHECKING:
@@ -278,12 +278,3 @@ def _whole_counts(axes: Axes) -> None:
 
 def _legend(axes: Axes) -> None:
     axes.legend(frameon=False, loc="lower right", ncols=2, handletextpad=0.2, borderpad=0, labelcolor=MUTED)
-
-
-def side_by_side(drawn: Sequence[Html | None], *sources: object) -> Iterator[Html]:
-    """The plots in one row, and below it why there is nothing to draw, where a source is a sentence."""
-    shown = [figure for figure in drawn if figure is not None]
-    if shown:
-        yield el("div", *shown, class_="plots")
-    for missing in dict.fromkeys(source for source in sources if isinstance(source, str)):
-        yield el("p", missing, class_="small")

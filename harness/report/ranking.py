@@ -8,6 +8,7 @@ from harness.metrics.rerank_names import HEADLINE
 from harness.raw import QueryRow
 from harness.report import escape, plots, view, wording
 from harness.report.markup import Html, code, details, el, join, table
+from harness.report.section_perf import plotted
 from harness.report.source import Source
 from harness.root import RootRecords
 
@@ -29,7 +30,7 @@ def section(records: RootRecords, source: Source, name: str, mark: str) -> Itera
     scored = [] if isinstance(queries, str) else sorted(filter(_paired, queries), key=_drop, reverse=True)
     if scored:
         drawn.append(plots.moves([_drop(row) for row in scored], bounds, mark))
-    yield from plots.side_by_side(drawn, queries)
+    yield from plotted(drawn, queries)
     if rows:
         yield _scorers(records, name, bounds)
     if not isinstance(queries, str):

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.metrics import catalogue
 from harness.metrics.rerank_names import HEADLINE, is_ranking
-from harness.raw import BuildRaw, MemoryRaw, PerfRaw
+from harness.raw import BuildRaw
 from harness.records import Finding, PlannedTarget, Tier, Verdict
-from harness.report import escape, plots, plots_load, ranking, view, view_perf, wording
+from harness.report import escape, plots, ranking, section_perf, view, wording
 from harness.report.markup import Html, code, details, el, facts, join, table, text
+from harness.report.section_perf import plotted
 from harness.report.source import Source
 from harness.root import RootRecords
 
@@ -187,27 +188,6 @@ def _made(made: BuildRaw) -> Iterator[tuple[str, str]]:
             yield option, wording.number(value)
 
 
-def _perf(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
-    drawn: list[Html | None] = []
-    samples, memory = source.samples(name), source.memory(name)
-    if isinstance(samples, PerfRaw):
-        middle = view.measurement(records, name, "L1", "p50_ms")
-        drawn.append(plots.latency(samples.steady_ms, middle.interval if middle else None, mark))
-        drawn.append(plots.phases(samples.load_ms, samples.first_call_ms, samples.warm_up_ms, samples.steady_ms, mark))
-        drawn.append(plots.drift(samples.warm_up_ms, samples.steady_ms, mark))
-    cells = view_perf.sweep_cells(records, name)
-    if cells:
-        drawn.append(plots_load.sweep(cells, mark))
-    if isinstance(memory, MemoryRaw):
-        events = samples.events_ms if isinstance(samples, PerfRaw) else {}
-        drawn.append(plots.memory(memory.at_ms, memory.rss_bytes, events, mark))
-    for warning in view_perf.warnings(records, name):
-        yield el("p", warning, class_="note")
-    yield from plots.side_by_side(drawn, samples, memory)
-    for caption, head, rows in view_perf.load_tables(records, name):
-        yield details(f"{caption}: {len(rows)} rows", table(f"{caption}, {name}", head, rows))
-
-
 def _parity(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
     logits = source.logits(name)
     drawn: list[Html | None] = []
@@ -215,7 +195,7 @@ def _parity(records: RootRecords, source: Source, name: str, mark: str) -> Itera
         step = next(s for t in records.plan.targets if t.name == name for s in t.steps if s.tier == "L2")
         limit = step.limits.get("max_abs_gap")
         drawn = [plots.parity(*logits, mark), plots.gaps(*logits, limit.at_most if limit else None, mark)]
-    yield from plots.side_by_side(drawn, logits)
+    yield from plotted(drawn, logits)
 
 
 def _parametrised(values: Mapping[str, object], base: str) -> dict[str, int]:
@@ -234,7 +214,7 @@ def _count_bar(count: int, most: int) -> Html:
 
 _DRAWN: dict[Tier, Callable[[RootRecords, Source, str, str], Iterator[Html]]] = {
     "L0": _build,
-    "L1": _perf,
+    "L1": section_perf.perf,
     "L2": _parity,
     "L3": ranking.section,
 }

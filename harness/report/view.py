@@ -11,6 +11,7 @@ from harness.judge import WORST_FIRST
 from harness.records import (
     TIER_NAMES,
     TIERS,
+    Adapter,
     Finding,
     Limits,
     Measurement,
@@ -41,17 +42,30 @@ class Problem(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """How much was ranked. ``candidates`` is the mean per group; ``smoke`` says why it is too little for a claim, else empty."""
+    """How much was ranked. ``candidates`` is the mean per group; ``smoke`` says why it is too little for a claim, else empty.
+
+    ``rest`` is the other bounds: the length that pairs were cut at, and how groups were chosen if not the first.
+    """
 
     groups: int
     candidates: float
     smoke: str
+    rest: str = ""
 
     def __str__(self) -> str:
-        """E.g. ``functional smoke: 6 groups x 10 candidates``."""
+        """E.g. ``functional smoke: 6 groups x 10 candidates, 512 tokens``."""
         whole = self.candidates == int(self.candidates)
         each = f"{int(self.candidates)} candidates" if whole else f"{self.candidates:.1f} candidates (mean)"
-        return f"{f'{SMOKE}: ' if self.smoke else ''}{self.groups:,} group{'' if self.groups == 1 else 's'} x {each}"
+        size = f"{self.groups:,} group{'' if self.groups == 1 else 's'} x {each}"
+        return f"{f'{SMOKE}: ' if self.smoke else ''}{size}{', ' if self.rest else ''}{self.rest}"
+
+
+def adapter_line(adapter: Adapter) -> str:
+    """What is loaded onto the model, e.g. ``law at <commit>, LoRA of rank 8 on 24 layers (query, value), with its own head``."""
+    at = f" at {adapter.revision}" if adapter.revision else ""
+    head = "with its own head" if adapter.head else "under the base's head"
+    where = f"{adapter.layers} layers ({', '.join(adapter.target_modules)})"
+    return f"{adapter.model}{at}, LoRA of rank {adapter.rank} on {where}, {head}"
 
 
 def tiers(plan: Plan) -> tuple[Tier, ...]:
@@ -169,7 +183,18 @@ def bounds(records: RootRecords, target: str) -> Bounds | None:
     groups, pairs = count("groups"), count("scored_pairs")
     if not groups or pairs is None:
         return None
-    return Bounds(groups=groups, candidates=pairs / groups, smoke=smoke(records, target))
+    return Bounds(
+        groups=groups, candidates=pairs / groups, smoke=smoke(records, target), rest=_other_bounds(records.plan)
+    )
+
+
+def _other_bounds(plan: Plan) -> str:
+    options, fact = plan.options.L3, plan.inputs.groups
+    if options is None or fact is None:
+        return ""
+    names = ("select", "negatives", "unjudged", "seed")
+    chosen = {name: fact.bounds[name] for name in names if name in fact.bounds}
+    return ", ".join([f"{options.max_length} tokens", *([wording.bounds(chosen)] if chosen else [])])
 
 
 def seconds(records: RootRecords, target: str, tier: Tier) -> float | None:
