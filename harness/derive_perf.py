@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness import derive_paired
 from harness.derive_raw import Read, make, raw_record
 from harness.errors import RecordError
 from harness.raw import MemoryRaw, PerfRaw
@@ -45,6 +46,7 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
         if drift is not None
         else make("drift_ratio", None, samples=count, note="needs at least 18 calls"),
     ]
+    found += derive_paired.measurements(request, read)
     events = raw.events_ms
     if not {"start", "loaded"} <= set(events):
         raise RecordError(f"{request.step}/samples.json: expected the events start and loaded, got {', '.join(events)}")

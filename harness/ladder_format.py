@@ -153,8 +153,14 @@ KEYS: dict[str, dict[str, str]] = {
         "max_length": "Tokens after which a pair is cut; at most what the candidate takes.",
         "warm_up": "Calls after the first that are not counted as steady.",
         "calls": "Steady calls, each kept as a sample.",
+        "paired": "How L1 is timed in turn with something else: the artifact of `--baseline`, or PyTorch.",
+        "eager": "Whether to time PyTorch fp32 eager beside it, in turn, in a process of its own.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
         "limits": "Limits of L1 on every target, by metric.",
+    },
+    "PairedOptions": {
+        "sessions": "Fresh pairs of sessions; each gives one ratio, and the interval is over those.",
+        "calls": "Call pairs in each pair of sessions; who goes first is drawn by the seed.",
     },
     "ParityTier": {
         "pairs": "JSONL of `query` and `document`, relative to the ladder, scored beside the built-in pairs.",

@@ -40,11 +40,14 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Places:
-    """Where things are on this machine: the staging folder, the candidate's folder, and the ONNX file of a prebuilt artifact."""
+    """Where things are on this machine: the staging folder, the candidate's folder, the ONNX file of a prebuilt artifact, and the
+    folder of the artifact that L1 is compared with.
+    """
 
     root: Path
     model: Path
     prebuilt: Path | None = None
+    baseline: Path | None = None
 
 
 def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[Exit, int]:
@@ -57,7 +60,8 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
     limit = next(step.time_limit_s for step in request.target.steps if step.tier == request.tier)
     with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
         folder = Path(scratch).resolve()
-        paths = [str(path.resolve()) if path else "" for path in (places.root, places.model, places.prebuilt)]
+        given = (places.root, places.model, places.prebuilt, places.baseline)
+        paths = [str(path.resolve()) if path else "" for path in given]
         command = [sys.executable, "-P", "-m", "harness.worker", "step", request.step, *paths, str(folder)]
         parent = _Parent(request, places.root, on_progress)
         redactions = 0
@@ -72,7 +76,7 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
             )
         finally:
             parent.finish()
-            words = machine_paths(root=places.root, model=places.model, scratch=folder)
+            words = machine_paths(root=places.root, model=places.model, scratch=folder, baseline=places.baseline)
             for stream in ("stdout", "stderr"):
                 redactions += seal_log(folder / stream, places.root, f"{request.step}/{stream}.log", words)
     return ended, redactions
@@ -169,10 +173,14 @@ def stage_environment(outer: Mapping[str, str], threads: int, scratch: Path) -> 
 
 
 def machine_paths(
-    *, root: Path | None = None, model: Path | None = None, scratch: Path | None = None
+    *,
+    root: Path | None = None,
+    model: Path | None = None,
+    scratch: Path | None = None,
+    baseline: Path | None = None,
 ) -> dict[str, str]:
     """Absolute paths of this machine and the words that stand for them in sealed text."""
-    named = {"ROOT": root, "MODEL": model, "SCRATCH": scratch, "PREFIX": Path(sys.prefix), "~": Path.home()}
+    named = {"ROOT": root, "MODEL": model, "SCRATCH": scratch, "BASELINE": baseline, "PREFIX": Path(sys.prefix), "~": Path.home()}
     found = {str(path): word for word, path in named.items() if path is not None}
     return found | {str(path.resolve()): word for word, path in named.items() if path is not None}
 

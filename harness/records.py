@@ -82,14 +82,26 @@ class BuildOptions(Record, frozen=True):
     time_limit_s: Seconds = 900.0
 
 
+class PairedOptions(Record, frozen=True):
+    """L1 beside something else: fresh pairs of sessions, and call pairs in each. A session is one sample, a call is none."""
+
+    sessions: Annotated[int, msgspec.Meta(ge=6)] = 11
+    calls: Annotated[int, msgspec.Meta(ge=2)] = 40
+
+
 class PerfOptions(Record, frozen=True):
-    """L1: one call scores ``candidates`` pairs in micro-batches of at most ``batch_size``, each cut at ``max_length`` tokens."""
+    """L1: one call scores ``candidates`` pairs in micro-batches of at most ``batch_size``, each cut at ``max_length`` tokens.
+
+    ``paired`` says how it is timed in turn with the baseline's artifact, and with PyTorch where ``eager`` asks for it.
+    """
 
     candidates: PositiveInt = 32
     batch_size: PositiveInt = 16
     max_length: PositiveInt = 512
     warm_up: PositiveInt = 5
     calls: PositiveInt = 100
+    paired: PairedOptions = PairedOptions()
+    eager: bool = False
     time_limit_s: Seconds = 900.0
 
 
@@ -194,13 +206,15 @@ class DataFact(Record, frozen=True):
 class Inputs(Record, frozen=True):
     """The data of the root. ``groups`` is null with ``groups_blocked`` set when the dataset could not be had.
 
-    ``calibration`` are the pairs that a static int8 conversion measures activations on.
+    ``calibration`` are the pairs that a static int8 conversion measures activations on. ``baseline`` is the manifest of the root that
+    L1 is compared with: its digest is that root's digest, and its rows are the files that it names.
     """
 
     pairs: DataFact | None
     groups: DataFact | None
     groups_blocked: str | None = None
     calibration: DataFact | None = None
+    baseline: DataFact | None = None
 
 
 class PrebuiltArtifact(Record, frozen=True):
@@ -484,3 +498,4 @@ LADDER, PLAN, ENVIRONMENT, LINEAGE, CLAIM = (
     "qualification.json",
 )
 PAIRS, GROUPS, CALIBRATION = "inputs/pairs.jsonl", "inputs/groups.jsonl", "inputs/calibration.jsonl"
+BASELINE = "inputs/baseline.b3"

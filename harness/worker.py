@@ -1,6 +1,7 @@
 """The child of one step: ``request.json`` -> stage -> raw samples -> ``measurements.json``. Started by ``launch`` only.
 
-    python -m harness.worker step STEP ROOT MODEL PREBUILT SCRATCH DESCRIPTOR
+    python -m harness.worker step STEP ROOT MODEL PREBUILT BASELINE SCRATCH DESCRIPTOR
+    python -m harness.worker eager STEP ROOT MODEL DESCRIPTOR
     python -m harness.worker dataset FOLDER DESCRIPTOR
     python -m harness.worker bisect FOLDER DESCRIPTOR
     python -m harness.worker tree MODEL FOLDER DESCRIPTOR
@@ -12,6 +13,7 @@ and it is BLOCKED with its class and the versions, never FAIL.
 
 from __future__ import annotations
 
+import socket
 import sys
 import traceback
 from importlib import metadata
@@ -23,7 +25,7 @@ from harness.launch import machine_paths
 from harness.raw import BlockedRaw
 from harness.records import TIER_NAMES, Request, from_json, to_json
 from harness.redact import scrub
-from harness.stages import STAGES, bisect, module_tree
+from harness.stages import STAGES, bisect, eager, module_tree
 from harness.stages.dataset import fetch
 from harness.stages.job import Channel, Job
 
@@ -35,6 +37,8 @@ def main(arguments: list[str]) -> int:
     """Run one child; the exit code."""
     kind, *places, descriptor = arguments
     process.die_with_parent()
+    if kind == "eager":
+        return _eager(places[0], Path(places[1]), Path(places[2]), socket.socket(fileno=int(descriptor)))
     channel = Channel(int(descriptor))
     if kind == "dataset":
         return _dataset(Path(places[0]), channel)
@@ -42,9 +46,9 @@ def main(arguments: list[str]) -> int:
         return _tree(Path(places[0]), Path(places[1]))
     if kind == "bisect":
         return _bisect(Path(places[0]), channel)
-    step, root, model, prebuilt, scratch = places
+    step, root, model, prebuilt, baseline, scratch = places
     folders = Path(root), Path(model), Path(prebuilt) if prebuilt else None, Path(scratch)
-    return _step(step, folders, channel)
+    return _step(step, folders, channel, Path(baseline) if baseline else None)
 
 
 def _dataset(folder: Path, channel: Channel) -> int:
@@ -78,16 +82,25 @@ def _bisect(folder: Path, channel: Channel) -> int:
     return 0
 
 
-def _step(step: str, folders: tuple[Path, Path, Path | None, Path], channel: Channel) -> int:
+def _eager(step: str, root: Path, model: Path, parent: socket.socket) -> int:
+    path = f"{step}/request.json"
+    request = from_json((root / path).read_bytes(), Request, path)
+    eager.serve(Job(request, root, model, None, root, lambda *_: None, lambda: None, str), parent)
+    return 0
+
+
+def _step(
+    step: str, folders: tuple[Path, Path, Path | None, Path], channel: Channel, baseline: Path | None = None
+) -> int:
     root, model, _, scratch = folders
-    words = machine_paths(root=root, model=model, scratch=scratch)
+    words = machine_paths(root=root, model=model, scratch=scratch, baseline=baseline)
 
     def clean(text: str) -> str:
         return scrub(text, words)[0]
 
     path = f"{step}/request.json"
     request = from_json((root / path).read_bytes(), Request, path)
-    job = Job(request, *folders, channel.progress, channel.memory_written, clean)
+    job = Job(request, *folders, channel.progress, channel.memory_written, clean, baseline)
     try:
         STAGES[request.tier](job)
         job.write_record("measurements.json", derive.measure(request, job.read))

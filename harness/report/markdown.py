@@ -43,6 +43,9 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
     if plan.inputs.groups is not None:
         data = plan.inputs.groups
         lines.append(f"- Ranked data: {_code(data.source)}, digest {_code(data.digest)}")
+    if plan.inputs.baseline is not None:
+        beside = plan.inputs.baseline
+        lines.append(f"- Baseline of L1: {_code(beside.source)}, root digest {_code(beside.digest)}")
     for entry in view.carried(records):
         lines.append(f"- Preserved from {_code(entry.origin)}: {', '.join(map(_code, entry.steps))}")
         if entry.limits:
@@ -129,8 +132,22 @@ def _figures(records: RootRecords, tier: Tier) -> Iterator[str]:
         labels = [label for label, _ in view.KEY_FIGURES[tier]]
         yield f"### {_HEADS[tier]} ({tier})"
         yield _table(("Target", *labels, *(["On"] if tier == "L3" else [])), rows)
+        if tier == "L1":
+            yield from _comparisons(records)
         if tier == "L3":
             yield from _scorers(records)
+
+
+def _comparisons(records: RootRecords) -> Iterator[str]:
+    """What each target was timed in turn with."""
+    rows = [
+        (_code(target.name), label, _plain(text))
+        for target in records.plan.targets
+        for label, text in view.comparisons(records, target.name)
+    ]
+    if rows:
+        yield "Timed in turn, over fresh pairs of sessions:"
+        yield _table(("Target", "Compared", "Call"), rows)
 
 
 def _scorers(records: RootRecords) -> Iterator[str]:

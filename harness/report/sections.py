@@ -82,6 +82,7 @@ def _tier(records: RootRecords, source: Source, planned: PlannedTarget, tier: Ti
             "p", f"On {bounds}.", f" {view.SMOKE_NOTE}" if bounds.smoke else "", class_="note" if bounds.smoke else None
         )
     figures = view.key_figures(records, planned.name, tier)
+    figures += view.comparisons(records, planned.name) if tier == "L1" else []
     if figures:
         yield facts(figures)
     if outcome.findings:

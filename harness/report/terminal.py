@@ -127,6 +127,8 @@ def _figures(records: RootRecords, target: PlannedTarget) -> list[RenderableType
             )
             limits = view.bounds(records, target.name) if tier == "L3" else None
             table.add_row(f"  {view.tier_name(tier)}", Text(text + (f" [{limits}]" if limits else "")))
+        for label, value in view.comparisons(records, target.name) if tier == "L1" else ():
+            table.add_row("", Text(f"{label} {escape.terminal(value)}"))
     if target.deferred is not None:
         table.add_row("  deferred", Text(_clean(target.deferred)))
     head = Text(escape.terminal(target.name), "bold")
@@ -145,6 +147,9 @@ def _facts(records: RootRecords) -> list[RenderableType]:
     lines += [_field("past", f"replaces {old.digest}: {old.reason}") for old in records.lineage.supersedes]
     smoke = any(bounds.smoke for t in plan.targets if (bounds := view.bounds(records, t.name)))
     data = plan.inputs.groups
+    beside = plan.inputs.baseline
+    if beside is not None:
+        lines.append(_field("beside", f"{beside.source}, {beside.digest}"))
     if data is not None:
         lines.append(_field("ranked", f"{data.source}, {data.digest}"))
     if smoke:
@@ -183,6 +188,7 @@ def plan_text(plan: Plan) -> str:
         *wrapped("", candidate.digest),
         *_data("pairs", plan.inputs.pairs),
         *_data("groups", plan.inputs.groups),
+        *_data("baseline", plan.inputs.baseline, "files of "),
         *(wrapped("groups", f"BLOCKED: {plan.inputs.groups_blocked}") if plan.inputs.groups_blocked else ()),
         "",
         *_options(plan),
@@ -211,10 +217,10 @@ def _options(plan: Plan) -> Iterator[str]:
     yield from wrapped("", "* the default: the ladder does not give it")
 
 
-def _data(label: str, fact: DataFact | None) -> Iterator[str]:
+def _data(label: str, fact: DataFact | None, of: str = "from ") -> Iterator[str]:
     if fact is not None:
         bounds = "".join(f", at most {wording.number(value)} {name}" for name, value in sorted(fact.bounds.items()))
-        yield from wrapped(label, f"{fact.rows:,} from {fact.source}{bounds}")
+        yield from wrapped(label, f"{fact.rows:,} {of}{fact.source}{bounds}")
         yield from wrapped("", fact.digest)
         for note in fact.notes:
             yield from wrapped("", note)

@@ -53,7 +53,9 @@ class Channel:
 
 
 class Job(NamedTuple):
-    """One step as the worker sees it. ``scratch`` is a folder outside the root that the parent removes."""
+    """One step as the worker sees it. ``scratch`` is a folder outside the root that the parent removes; ``baseline`` the folder of the
+    artifact that L1 is compared with.
+    """
 
     request: Request
     root: Path
@@ -63,6 +65,7 @@ class Job(NamedTuple):
     progress: Callable[[int, int, str], None]
     memory_written: Callable[[], None]
     clean: Callable[[str], str]
+    baseline: Path | None = None
 
     @property
     def graph(self) -> Path:

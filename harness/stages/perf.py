@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import gc
 import time
-from typing import TYPE_CHECKING
 
 from harness.errors import Blocked
 from harness.raw import PerfRaw
 from harness.runtimes import RUNTIMES, tokens
 from harness.runtimes.batching import batches
 from harness.stages.job import Job
-
-if TYPE_CHECKING:
-    from harness.runtimes.batching import Tensors
-    from harness.runtimes.session import Session
+from harness.stages.paired import compare
+from harness.stages.timing import pairs_of, timed_ms
 
 
 def perf(job: Job) -> None:
@@ -27,8 +24,7 @@ def perf(job: Job) -> None:
     if options is None:
         raise Blocked("tiers.L1: expected its options in the plan, got none")
     job.state_artifact()
-    given = job.pairs()
-    pairs = [given[index % len(given)] for index in range(options.candidates)]
+    pairs = pairs_of(job, options.candidates)
     encoded = tokens.encode(job.model, job.request.candidate, pairs, options.max_length)
     RUNTIMES[
         job.request.target.provider
@@ -47,7 +43,7 @@ def perf(job: Job) -> None:
         for name, count in (("first_call", 1), ("warm_up", options.warm_up), ("steady", options.calls)):
             events[name] = _now_ms()
             for _ in range(count):
-                samples.append(_timed_ms(session, call))
+                samples.append(timed_ms(session.logits, call))
                 job.progress(len(samples), total, "calls")
         events["end"] = _now_ms()
     finally:
@@ -68,14 +64,8 @@ def perf(job: Job) -> None:
         ),
     )
     job.memory_written()
-
-
-def _timed_ms(session: Session, call: list[Tensors]) -> float:
-    logits = session.logits
-    begin = time.perf_counter_ns()
-    for tensors in call:
-        logits(tensors)
-    return (time.perf_counter_ns() - begin) / 1e6
+    del session, call, made  # so that what is compared with something else has no third beside it
+    compare(job, encoded, options)
 
 
 def _now_ms() -> float:

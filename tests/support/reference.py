@@ -22,13 +22,24 @@ from harness.ladder_format import (
     Target,
 )
 from harness.metrics import catalogue
-from harness.records import TIERS, HalfOptions, HubData, IntegerOptions, Limit, Precision, Record, Tier
+from harness.records import (
+    TIERS,
+    HalfOptions,
+    HubData,
+    IntegerOptions,
+    Limit,
+    PairedOptions,
+    Precision,
+    Record,
+    Tier,
+)
 
 PAGE = Path(__file__).parent.parent.parent / "docs/reference/ladder.md"
 STRUCTS: dict[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
-        *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, ParityTier, RerankTier),
+        *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, PairedOptions, ParityTier),
+        RerankTier,
         *(HubData, Limit),
     )
 }
