@@ -15,7 +15,6 @@ from onnx import TensorProto, helper, numpy_helper
 WIDTH = 64
 
 
-
 def links(count: int, at: str) -> tuple[list[Any], list[Any], str]:
     """Nodes and weights of ``count`` small MatMul and Erf nodes in a row, from a tensor of WIDTH columns; the name of their output."""
     weight = np.eye(WIDTH, dtype=np.float32) * 0.5
@@ -56,19 +55,17 @@ def link_ms(threads: int) -> float:
     nodes, weights, end = links(count, "x")
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
-        nodes, "links", [value("x", TensorProto.FLOAT, [16, WIDTH])], [value(end, TensorProto.FLOAT, None)], weights
+        nodes, "links", [value("x", TensorProto.FLOAT, [8, WIDTH])], [value(end, TensorProto.FLOAT, None)], weights
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    feed = {"x": np.random.default_rng(0).standard_normal((16, WIDTH)).astype(np.float32)}
+    feed = {"x": np.random.default_rng(0).standard_normal((8, WIDTH)).astype(np.float32)}
     samples = []
     for _ in range(200):
         begin = time.perf_counter()
         session.run(None, feed)
         samples.append((time.perf_counter() - begin) * 1000)
     return statistics.median(samples[20:]) / count
-
-

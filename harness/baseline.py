@@ -54,7 +54,8 @@ def look(root: Path, digest: str | None = None) -> Baseline:
     fact = DataFact(
         path=records.BASELINE,
         digest=str(opened.digest),
-        source=f"{plan.ladder} of {plan.candidate.model}" + (f" at {plan.candidate.revision}" if plan.candidate.revision else ""),
+        source=f"{plan.ladder} of {plan.candidate.model}"
+        + (f" at {plan.candidate.revision}" if plan.candidate.revision else ""),
         rows=len(opened.digests),
     )
     return Baseline(root, manifest, fact, artifacts_of(manifest))

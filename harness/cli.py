@@ -48,7 +48,9 @@ def cli() -> None:
 @click.option("--reason", metavar="TEXT", help="Why it is replaced.")
 @click.option("--preserve", type=click.Path(path_type=Path), metavar="ROOT", help="Carry the steps of this root ...")
 @click.option("--rerun", multiple=True, metavar="TIER[:TARGET]", help="... all but these, which run again. Repeatable.")
-@click.option("--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts.")
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts."
+)
 @click.option("--baseline-digest", metavar="DIGEST", help="The root digest that the baseline must have.")
 @as_json
 def run(
@@ -133,7 +135,9 @@ def _default_out(name: str) -> Path:
 @cli.command()
 @click.argument("ladder", type=click.Path(path_type=Path))
 @click.option("--model", metavar="DIR|ID", help="Another candidate: a folder, or ID@REVISION (40 hex) on a hub.")
-@click.option("--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts.")
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts."
+)
 @as_json
 def plan(ladder: Path, model: str | None, baseline: Path | None, as_json: bool) -> int:
     """Print the fully materialised plan of LADDER, and which values were defaults. Nothing is measured."""

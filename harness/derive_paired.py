@@ -18,7 +18,7 @@ from harness.raw import PairedRaw, SessionPair, Stated
 from harness.records import BASELINE, Measurement, PairedOptions, PlannedTarget, Request
 
 BASELINE_FILE, EAGER_FILE = "paired.json", "eager.json"
-AGAINST_BASELINE = ("ratio_p50", "ratio_p95", "ratio_pairs_per_s")
+AGAINST_BASELINE = ("ratio_p50", "ratio_p95", "ratio_pairs_per_s", "ratio_cpu")
 AGAINST_EAGER = "ratio_eager"
 NO_BASELINE = "no baseline was given: qualify run --baseline ROOT"
 NO_EAGER = "it was not asked for: eager"
@@ -73,6 +73,7 @@ def _against_baseline(request: Request, read: Read) -> Iterator[Measurement]:
     yield _ratio("ratio_p50", raw.sessions, paired.log_median_ratio)
     yield _ratio("ratio_p95", raw.sessions, lambda own, other: paired.log_quantile_ratio(own, other, 0.95))
     yield _ratio("ratio_pairs_per_s", raw.sessions, lambda own, other: paired.log_total_ratio(other, own))
+    yield _of_cpu(raw.sessions)
 
 
 def _against_eager(request: Request, read: Read) -> Iterator[Measurement]:
@@ -88,11 +89,23 @@ def _against_eager(request: Request, read: Read) -> Iterator[Measurement]:
 
 
 def _ratio(name: str, sessions: _Pairs, of: Callable[[Sequence[float], Sequence[float]], float]) -> Measurement:
-    found = paired.ratio([of(pair.candidate_ms, pair.other_ms) for pair in sessions])
-    count = len(sessions)
+    return _over_sessions(name, [of(pair.candidate_ms, pair.other_ms) for pair in sessions])
+
+
+def _over_sessions(name: str, logs: Sequence[float]) -> Measurement:
+    found, count = paired.ratio(logs), len(logs)
     if found is None or found.low is None or found.high is None:
         return make(name, None, samples=count, note=f"needs at least {paired.FEWEST_SESSIONS} pairs of sessions")
     return make(name, found.value, interval=(found.low, found.high), samples=count)
+
+
+def _of_cpu(sessions: _Pairs) -> Measurement:
+    sides = [(pair.candidate_cpu_ms, pair.other_cpu_ms) for pair in sessions]
+    if min(ms for pair in sides for side in pair for ms in side) <= 0:
+        return make(
+            "ratio_cpu", None, samples=len(sessions), note="the clock of processor time here is too coarse for a call"
+        )
+    return _over_sessions("ratio_cpu", [paired.log_median_ratio(own, other) for own, other in sides])
 
 
 def _raw(request: Request, read: Read, name: str, digest: str | None) -> PairedRaw:
@@ -102,7 +115,9 @@ def _raw(request: Request, read: Read, name: str, digest: str | None) -> PairedR
     options = request.options.L1
     assert options is not None
     if raw.other_artifact != digest:
-        raise RecordError(f"{path}: expected {digest}, the artifact that the baseline's manifest names, got {raw.other_artifact}")
+        raise RecordError(
+            f"{path}: expected {digest}, the artifact that the baseline's manifest names, got {raw.other_artifact}"
+        )
     if raw.fault:
         return raw
     if (raw.pairs_per_call, raw.warm_up) != (options.candidates, options.warm_up):
@@ -125,9 +140,15 @@ def _check_order(path: str, sessions: _Pairs, asked: PairedOptions, seed: int) -
             f" got {len(sessions)} of another order; the root is not whole"
         )
     for pair in sessions:
+        if not len(pair.candidate_cpu_ms) == len(pair.other_cpu_ms) == asked.calls:
+            raise RecordError(
+                f"{path}: expected the processor time of {asked.calls} calls of either side, got another number"
+            )
         counts = len(pair.candidate_ms), len(pair.other_ms)
         if counts != (asked.calls, asked.calls) or min(*pair.candidate_ms, *pair.other_ms) <= 0:
-            raise RecordError(f"{path}: expected {asked.calls} calls of either side, each above 0 ms, got {counts[0]} and {counts[1]}")
+            raise RecordError(
+                f"{path}: expected {asked.calls} calls of either side, each above 0 ms, got {counts[0]} and {counts[1]}"
+            )
 
 
 def _check_session(where: str, stated: Stated | None, target: PlannedTarget) -> None:

@@ -40,8 +40,9 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Places:
-    """Where things are on this machine: the staging folder, the candidate's folder, the ONNX file of a prebuilt artifact, and the
-    folder of the artifact that L1 is compared with.
+    """Where things are on this machine: the staging folder, the candidate's folder, the ONNX file of a prebuilt artifact.
+
+    ``baseline`` is the folder of the artifact that L1 is compared with.
     """
 
     root: Path
@@ -180,7 +181,14 @@ def machine_paths(
     baseline: Path | None = None,
 ) -> dict[str, str]:
     """Absolute paths of this machine and the words that stand for them in sealed text."""
-    named = {"ROOT": root, "MODEL": model, "SCRATCH": scratch, "BASELINE": baseline, "PREFIX": Path(sys.prefix), "~": Path.home()}
+    named = {
+        "ROOT": root,
+        "MODEL": model,
+        "SCRATCH": scratch,
+        "BASELINE": baseline,
+        "PREFIX": Path(sys.prefix),
+        "~": Path.home(),
+    }
     found = {str(path): word for word, path in named.items() if path is not None}
     return found | {str(path.resolve()): word for word, path in named.items() if path is not None}
 

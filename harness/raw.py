@@ -157,12 +157,17 @@ class Stated(Record, frozen=True):
 
 
 class SessionPair(Record, frozen=True):
-    """One fresh session of either side, called in turn; ``candidate_first`` says who went first in each call pair."""
+    """One fresh session of either side, called in turn; ``candidate_first`` says who went first in each call pair.
+
+    ``*_cpu_ms`` is the processor time of the side's whole process in each call, all threads together.
+    """
 
     candidate_loaded_first: bool
     candidate_first: tuple[bool, ...]
     candidate_ms: tuple[float, ...]
     other_ms: tuple[float, ...]
+    candidate_cpu_ms: tuple[float, ...]
+    other_cpu_ms: tuple[float, ...]
 
 
 class PairedRaw(Record, frozen=True):

@@ -85,7 +85,7 @@ class BuildOptions(Record, frozen=True):
 class PairedOptions(Record, frozen=True):
     """L1 beside something else: fresh pairs of sessions, and call pairs in each. A session is one sample, a call is none."""
 
-    sessions: Annotated[int, msgspec.Meta(ge=6)] = 11
+    sessions: Annotated[int, msgspec.Meta(ge=6)] = 14
     calls: Annotated[int, msgspec.Meta(ge=2)] = 40
 
 

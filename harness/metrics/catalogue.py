@@ -100,6 +100,12 @@ METRICS: dict[str, Metric] = {
     "ratio_pairs_per_s": Metric(
         "L1", "ratio", float, "pairs per second over those of the baseline's artifact; above 1 is faster"
     ),
+    "ratio_cpu": Metric(
+        "L1",
+        "ratio",
+        float,
+        "processor time of a call over that of the baseline's artifact; a busy machine moves it least",
+    ),
     "ratio_eager": Metric(
         "L1", "ratio", float, "time of a call of PyTorch fp32 eager over the artifact's: how many times faster it is"
     ),

@@ -198,6 +198,7 @@ KEY_FIGURES: dict[Tier, tuple[tuple[str, str], ...]] = {
 }
 """Label and metric of the figures that stand for a tier, the most telling first."""
 
+
 def comparisons(records: RootRecords, target: str) -> list[tuple[str, str]]:
     """What L1 was timed in turn with, and what came of it in words; nothing where it was not asked for, or L1 has no numbers."""
     options, baseline = records.plan.options.L1, records.plan.inputs.baseline

@@ -20,7 +20,7 @@ from harness.errors import Blocked
 from harness.raw import SessionFacts, Stated
 from harness.runtimes import tokens
 from harness.runtimes.batching import batches
-from harness.stages.timing import pairs_of, shapes_of, timed_ms
+from harness.stages.timing import pairs_of, shapes_of, timed_both_ms
 
 if TYPE_CHECKING:
     from harness.records import Value
@@ -48,11 +48,12 @@ class Child:
         self._lines = ours.makefile("rb")
         self.stated = msgspec.json.decode(self._line(), type=Stated)
 
-    def call_ms(self) -> float:
-        """One call, in the child's own milliseconds."""
+    def call_ms(self) -> tuple[float, float]:
+        """One call, in the child's own milliseconds of the clock and of the processors."""
         with suppress(OSError):  # a process that is gone has no answer either
             self._socket.sendall(b"\n")
-        return float(self._line())
+        wall, cpu = map(float, self._line().split())
+        return wall, cpu
 
     def close(self) -> None:
         """End the process, at once."""
@@ -88,14 +89,14 @@ def serve(job: Job, parent: socket.socket) -> None:
     lines = parent.makefile("rb")
     parent.sendall(msgspec.json.encode(Stated(facts=facts, shapes=shapes_of(call))) + b"\n")
     while lines.readline():
-        parent.sendall(b"%r\n" % timed_ms(model.logits, call))
+        parent.sendall(b"%r %r\n" % timed_both_ms(model.logits, call))
 
 
 def _stated(threads: int) -> dict[str, Value]:
     import torch
 
     return {
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "intra_op_threads": threads,
         "precision": "fp32",
         "attention": "eager",

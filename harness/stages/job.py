@@ -53,8 +53,9 @@ class Channel:
 
 
 class Job(NamedTuple):
-    """One step as the worker sees it. ``scratch`` is a folder outside the root that the parent removes; ``baseline`` the folder of the
-    artifact that L1 is compared with.
+    """One step as the worker sees it. ``scratch`` is a folder outside the root that the parent removes.
+
+    ``baseline`` is the folder of the artifact that L1 is compared with.
     """
 
     request: Request

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from harness.derive_paired import BASELINE_FILE, EAGER_FILE, artifacts_of
-from harness.errors import Blocked
+from harness.errors import Blocked, QualifyError
 from harness.metrics.paired import turns
 from harness.raw import PairedRaw, SessionPair, Stated
 from harness.records import BASELINE, PerfOptions
@@ -22,17 +22,17 @@ from harness.runtimes import RUNTIMES
 from harness.runtimes.session import LoadError
 from harness.stages import eager
 from harness.stages.job import Job, folder_digest
-from harness.stages.timing import calls_of, shapes_of, timed_ms
+from harness.stages.timing import calls_of, shapes_of, timed_both_ms
 
 if TYPE_CHECKING:
     from harness.runtimes.tokens import Encoded
 
 
 class Side(NamedTuple):
-    """A fresh session: what is recorded about it, one timed call, and how to be rid of it."""
+    """A fresh session: what is recorded about it, one call timed by the clock and by the processors, and how to be rid of it."""
 
     stated: Stated
-    call_ms: Callable[[], float]
+    call_ms: Callable[[], tuple[float, float]]
     close: Callable[[], None]
 
 
@@ -62,7 +62,7 @@ def _session(job: Job, graph: Path, encoded: Encoded, batch_size: int) -> Side:
     except LoadError as error:
         raise Blocked(f"artifact: expected a graph that {target.provider} loads, got {error}") from error
     call = calls_of(job, encoded, session, batch_size)
-    return Side(Stated(session.facts, shapes_of(call)), lambda: timed_ms(session.logits, call), lambda: None)
+    return Side(Stated(session.facts, shapes_of(call)), lambda: timed_both_ms(session.logits, call), lambda: None)
 
 
 def _eager(job: Job) -> Side:
@@ -95,7 +95,8 @@ def _measured(job: Job, options: PerfOptions, own: Open, other: Open, digest: st
             made.append(pair)
             job.progress(len(made), asked.sessions, "pairs of sessions")
     except Exception as error:  # noqa: BLE001 - runtimes have no common base; the reason is sealed and stands in the report
-        sides, made, fault = None, [], job.clean(f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
+        said = str(error) if isinstance(error, QualifyError) else f"{type(error).__name__}: {error}"
+        sides, made, fault = None, [], job.clean(" ".join(said.split())[:500])
     return PairedRaw(
         format=1,
         fault=fault,
@@ -114,8 +115,8 @@ def _pair(
     """One pair of sessions, gone when this returns: no more than two are ever resident."""
     opened = [open_() for open_ in ((own, other) if loaded_first else (other, own))]
     mine, its = opened if loaded_first else reversed(opened)
-    mine_ms: list[float] = []
-    its_ms: list[float] = []
+    mine_ms: list[tuple[float, float]] = []
+    its_ms: list[tuple[float, float]] = []
     try:
         for _ in range(warm_up):
             mine.call_ms()
@@ -133,7 +134,13 @@ def _pair(
         gc.enable()
         mine.close()
         its.close()
+    (candidate_ms, candidate_cpu_ms), (other_ms, other_cpu_ms) = zip(*mine_ms, strict=True), zip(*its_ms, strict=True)
     pair = SessionPair(
-        candidate_loaded_first=loaded_first, candidate_first=first, candidate_ms=tuple(mine_ms), other_ms=tuple(its_ms)
+        candidate_loaded_first=loaded_first,
+        candidate_first=first,
+        candidate_ms=candidate_ms,
+        other_ms=other_ms,
+        candidate_cpu_ms=candidate_cpu_ms,
+        other_cpu_ms=other_cpu_ms,
     )
     return (mine.stated, its.stated), pair

@@ -38,7 +38,17 @@ PAGE = Path(__file__).parent.parent.parent / "docs/reference/ladder.md"
 STRUCTS: dict[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
-        *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, PairedOptions, ParityTier),
+        *(
+            Ladder,
+            CandidateReference,
+            Target,
+            BuildTier,
+            HalfOptions,
+            IntegerOptions,
+            PerfTier,
+            PairedOptions,
+            ParityTier,
+        ),
         RerankTier,
         *(HubData, Limit),
     )

@@ -19,7 +19,7 @@ def test_either_side_goes_first_once_in_every_block_of_two(seed: int, stream: in
 
 
 def test_the_order_is_drawn_by_the_seed_and_keeps() -> None:
-    assert paired.turns(0, 0, 8) == (True, False, False, True, True, False, True, False)
+    assert paired.turns(0, 0, 8) == (True, False, False, True, False, True, False, True)
     assert paired.turns(1, 0, 60) != paired.turns(0, 0, 60)
     assert paired.turns(0, 1, 60) != paired.turns(0, 0, 60)
 
@@ -57,7 +57,8 @@ def test_the_interval_is_over_sessions_and_one_spoiled_session_does_not_widen_it
     found = paired.ratio(logs)
     assert found is not None
     assert found.value == pytest.approx(1.02)
-    assert (found.low, found.high) == (pytest.approx(1.02 * math.exp(-4e-4)), pytest.approx(1.02 * math.exp(4e-4)))
+    assert found.low == pytest.approx(1.02 * math.exp(-4e-4))
+    assert found.high == pytest.approx(1.02 * math.exp(4e-4))
     assert paired.ratio([*logs[:-1], 3.0]) == found
 
 
