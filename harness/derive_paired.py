@@ -10,12 +10,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from evidence.manifest import Entry, FormatError, parse_digests, tree_digest
+from harness.derive_perf import check_session
 from harness.derive_raw import Read, make, raw_bytes, raw_record
 from harness.errors import RecordError
 from harness.metrics import paired
-from harness.raw import PairedRaw, SessionPair, Stated
-from harness.records import BASELINE, Measurement, PairedOptions, PlannedTarget, Request
+from harness.raw import PairedRaw, SessionPair
+from harness.records import BASELINE, Measurement, PairedOptions, Request
 
 BASELINE_FILE, EAGER_FILE = "paired.json", "eager.json"
 AGAINST_BASELINE = ("ratio_p50", "ratio_p95", "ratio_pairs_per_s", "ratio_cpu")
@@ -126,8 +129,15 @@ def _raw(request: Request, read: Read, name: str, digest: str | None) -> PairedR
             f" {raw.pairs_per_call} after {raw.warm_up}"
         )
     _check_order(path, raw.sessions, options.paired, request.seed)
-    for side, stated in (("candidate", raw.candidate), ("other", raw.other)):
-        _check_session(f"{path}: {side}", stated, request.target)
+    if raw.candidate is None or raw.other is None:
+        raise RecordError(f"{path}: expected what both sides' sessions were, got none; the root is not whole")
+    session = msgspec.structs.replace(request.target.session, spinning=False)
+    target = msgspec.structs.replace(request.target, session=session)
+    check_session(f"{path}: candidate", target, raw.candidate.facts)
+    if digest is not None:
+        check_session(f"{path}: other", target, raw.other.facts)
+    elif raw.other.facts.options.get("intra_op_threads") != target.threads:
+        raise RecordError(f"{path}: expected PyTorch on {target.threads} threads, got {raw.other.facts.options}")
     return raw
 
 
@@ -149,14 +159,3 @@ def _check_order(path: str, sessions: _Pairs, asked: PairedOptions, seed: int) -
             raise RecordError(
                 f"{path}: expected {asked.calls} calls of either side, each above 0 ms, got {counts[0]} and {counts[1]}"
             )
-
-
-def _check_session(where: str, stated: Stated | None, target: PlannedTarget) -> None:
-    """Raise ``RecordError`` unless the side's threads are the target's and do not spin."""
-    options = stated.facts.options if stated is not None else {}
-    threads = options.get("intra_op_threads", options.get("threads"))
-    if threads != target.threads or options.get("allow_spinning", False):
-        raise RecordError(
-            f"{where}: expected a session of {target.threads} threads that do not spin, got {threads} threads, spinning"
-            f" {options.get('allow_spinning', False)}"
-        )

@@ -17,7 +17,7 @@ from harness.fields import join, refuse, show, suggest
 from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
 from harness.ladder_schema import schema
 from harness.metrics import catalogue
-from harness.records import TIERS, Limit, Limits, Tier, artifact_folder
+from harness.records import TIERS, Limit, Limits, SessionOptions, Tier, artifact_folder
 
 __all__ = ["PROVIDERS", "Ladder", "defaults", "limits_of", "parse", "schema", "tiers_up_to"]
 
@@ -63,7 +63,9 @@ def defaults(data: bytes) -> tuple[str, ...]:
                     f"/tiers/L3/data/{name}" for name in ("split", "query", "positive", "negative") if name not in given
                 ]
     for index, target in enumerate(plain["targets"]):
-        found += [f"/targets/{index}/{name}" for name in ("name", "provider", "threads") if name not in target]
+        found += [
+            f"/targets/{index}/{name}" for name in ("name", "provider", "threads", "session") if name not in target
+        ]
     return tuple(found)
 
 
@@ -134,6 +136,7 @@ def _check_tiers(ladder: Ladder) -> None:
 
 
 def _check_targets(ladder: Ladder) -> None:
+    replace = msgspec.structs.replace
     seen: dict[str, int] = {}
     for index, target in enumerate(ladder.targets):
         where, name = f"targets[{index}]", target.name
@@ -147,6 +150,13 @@ def _check_targets(ladder: Ladder) -> None:
         seen[name] = index
         if check_path(f"{artifact_folder(name)}/model.onnx"):
             refuse(f"{where}.name", "a name that every file system takes", show(name), "choose another")
+        if target.provider == "openvino" and replace(target.session, cpus=None) != SessionOptions():
+            refuse(
+                f"{where}.session",
+                "only cpus, since OpenVINO has none of the others",
+                "an option of ONNX Runtime",
+                "remove it",
+            )
         for tier in TIERS:
             overrides, here = getattr(target.limits, tier), f"{where}.limits.{tier}"
             if overrides and tier not in tiers_up_to(ladder.goal):
@@ -170,7 +180,7 @@ def _check_limits(limits: Limits, tier: Tier, where: str) -> None:
                 f"{show(name)}, a metric of {metric.tier}",
                 f"move it to the limits of {metric.tier}",
             )
-        if name in catalogue.fixed_limits(tier, "fp32"):
+        if name in catalogue.fixed_limits(tier, "fp32") or name in catalogue.LOAD_LIMITS:
             refuse(
                 where,
                 "a metric that a ladder decides",

@@ -39,7 +39,7 @@ def schema() -> dict[str, Any]:
 
 def _limits(tier: Tier) -> dict[str, Any]:
     """The limits table of one tier: every metric that a ladder can set, with its unit and the bounds that fit its kind."""
-    fixed = catalogue.fixed_limits(tier, "fp32")
+    fixed = catalogue.fixed_limits(tier, "fp32") | catalogue.LOAD_LIMITS
     plain: dict[str, Any] = {}
     patterns: dict[str, Any] = {}
     for name, metric in catalogue.METRICS.items():

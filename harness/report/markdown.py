@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.records import PlannedTarget, Tier
-from harness.report import escape, view, wording
+from harness.report import escape, view, view_perf, wording
 from harness.report.live import duration
 from harness.root import RootRecords
 
@@ -134,6 +134,7 @@ def _figures(records: RootRecords, tier: Tier) -> Iterator[str]:
         yield _table(("Target", *labels, *(["On"] if tier == "L3" else [])), rows)
         if tier == "L1":
             yield from _comparisons(records)
+            yield from _load(records)
         if tier == "L3":
             yield from _scorers(records)
 
@@ -148,6 +149,16 @@ def _comparisons(records: RootRecords) -> Iterator[str]:
     if rows:
         yield "Timed in turn, over fresh pairs of sessions:"
         yield _table(("Target", "Compared", "Call"), rows)
+
+
+def _load(records: RootRecords) -> Iterator[str]:
+    """Warnings of the moment, and the tables of callers at once and of the sweep, a table a target."""
+    for target in records.plan.targets:
+        for warning in view_perf.warnings(records, target.name):
+            yield f"> {_code(target.name)}: {_plain(warning)}"
+        for caption, head, rows in view_perf.load_tables(records, target.name):
+            yield f"{caption}, {_code(target.name)}:"
+            yield _table(head, [[_plain(cell) for cell in row] for row in rows])
 
 
 def _scorers(records: RootRecords) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from harness.metrics import catalogue
 from harness.raw import BuildRaw, MemoryRaw, PerfRaw, QueryRow
 from harness.records import Finding, PlannedTarget, Tier, Verdict
-from harness.report import escape, plots, view, wording
+from harness.report import escape, plots, plots_load, view, view_perf, wording
 from harness.report.markup import Html, code, details, el, facts, join, table, text
 from harness.report.source import Source
 from harness.root import RootRecords
@@ -178,17 +178,24 @@ def _made(made: BuildRaw) -> Iterator[tuple[str, str]]:
 
 
 def _perf(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
-    drawn: list[Html] = []
+    drawn: list[Html | None] = []
     samples, memory = source.samples(name), source.memory(name)
     if isinstance(samples, PerfRaw):
         middle = view.measurement(records, name, "L1", "p50_ms")
         drawn.append(plots.latency(samples.steady_ms, middle.interval if middle else None, mark))
         drawn.append(plots.phases(samples.load_ms, samples.first_call_ms, samples.warm_up_ms, samples.steady_ms, mark))
         drawn.append(plots.drift(samples.warm_up_ms, samples.steady_ms, mark))
+    cells = view_perf.sweep_cells(records, name)
+    if cells:
+        drawn.append(plots_load.sweep(cells, mark))
     if isinstance(memory, MemoryRaw):
         events = samples.events_ms if isinstance(samples, PerfRaw) else {}
         drawn.append(plots.memory(memory.at_ms, memory.rss_bytes, events, mark))
+    for warning in view_perf.warnings(records, name):
+        yield el("p", warning, class_="note")
     yield from _plots(drawn, samples, memory)
+    for caption, head, rows in view_perf.load_tables(records, name):
+        yield details(f"{caption}: {len(rows)} rows", table(f"{caption}, {name}", head, rows))
 
 
 def _parity(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:

@@ -20,7 +20,7 @@ from harness.errors import Blocked
 from harness.raw import SessionFacts, Stated
 from harness.runtimes import tokens
 from harness.runtimes.batching import batches
-from harness.stages.timing import pairs_of, shapes_of, timed_both_ms
+from harness.stages.timing import shapes, timed_both_ms
 
 if TYPE_CHECKING:
     from harness.records import Value
@@ -78,7 +78,7 @@ def serve(job: Job, parent: socket.socket) -> None:
     request = job.request
     options = request.options.L1
     assert options is not None
-    pairs = pairs_of(job, options.candidates)
+    pairs = job.pairs_of_call(options.candidates)
     encoded = tokens.encode(job.model, request.candidate, pairs, options.max_length)
     begin = time.perf_counter()
     model = Reference(job.model, request.target.threads, tokens.inputs_of(request.candidate, job.model))
@@ -87,9 +87,9 @@ def serve(job: Job, parent: socket.socket) -> None:
     call = [batch.tensors for batch in batches(encoded, layout)]
     facts = SessionFacts(load_ms=load_ms, providers=("PyTorch",), options=_stated(request.target.threads))
     lines = parent.makefile("rb")
-    parent.sendall(msgspec.json.encode(Stated(facts=facts, shapes=shapes_of(call))) + b"\n")
+    parent.sendall(msgspec.json.encode(Stated(facts=facts, shapes=shapes(call))) + b"\n")
     while lines.readline():
-        parent.sendall(b"%r %r\n" % timed_both_ms(model.logits, call))
+        parent.sendall(b"%r %r\n" % timed_both_ms(model, call))
 
 
 def _stated(threads: int) -> dict[str, Value]:

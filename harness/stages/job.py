@@ -95,6 +95,11 @@ class Job(NamedTuple):
         """The (query, document) pairs of L1 and L2, in order."""
         return [(pair.query, pair.document) for pair in data.read_pairs(self.read(PAIRS), PAIRS)]
 
+    def pairs_of_call(self, candidates: int) -> list[tuple[str, str]]:
+        """What one call of L1 scores: the pairs, again from the first where there are fewer."""
+        given = self.pairs()
+        return [given[index % len(given)] for index in range(candidates)]
+
     def counter(self, before: int, total: int, what: str) -> Callable[[int], None]:
         """A callback that reports ``before + done`` of ``total``."""
         return lambda done: self.progress(before + done, total, what)
@@ -103,11 +108,11 @@ class Job(NamedTuple):
         """Hash the artifact's files and write ``artifact.json``: the very bytes that this step is about to load."""
         self.write_record("artifact.json", ArtifactRef(format=1, digest=folder_digest(self.graph.parent)))
 
-    def session(self) -> Session:
-        """Load the artifact on the target's provider. Raises ``Blocked``."""
+    def session(self, threads: int | None = None) -> Session:
+        """Load the artifact on the target's provider, with its number of threads or another. Raises ``Blocked``."""
         target = self.request.target
         try:
-            return RUNTIMES[target.provider].load(self.graph, target.threads)
+            return RUNTIMES[target.provider].load(self.graph, threads or target.threads, target.session)
         except LoadError as error:
             raise Blocked(f"artifact: expected a graph that {target.provider} loads, got {error}") from error
 

@@ -6,7 +6,6 @@ resident pools that spin take each other's cores, and the ratio would be of that
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,10 +18,11 @@ from harness.metrics.paired import turns
 from harness.raw import PairedRaw, SessionPair, Stated
 from harness.records import BASELINE, PerfOptions
 from harness.runtimes import RUNTIMES
+from harness.runtimes.batching import batches
 from harness.runtimes.session import LoadError
 from harness.stages import eager
 from harness.stages.job import Job, folder_digest
-from harness.stages.timing import calls_of, shapes_of, timed_both_ms
+from harness.stages.timing import collector_off, shapes, timed_both_ms
 
 if TYPE_CHECKING:
     from harness.runtimes.tokens import Encoded
@@ -61,8 +61,9 @@ def _session(job: Job, graph: Path, encoded: Encoded, batch_size: int) -> Side:
         session = RUNTIMES[target.provider].load(graph, target.threads, quiet)
     except LoadError as error:
         raise Blocked(f"artifact: expected a graph that {target.provider} loads, got {error}") from error
-    call = calls_of(job, encoded, session, batch_size)
-    return Side(Stated(session.facts, shapes_of(call)), lambda: timed_both_ms(session.logits, call), lambda: None)
+    layout = job.layout(session.inputs, batch_size, session.fixed)
+    call = [batch.tensors for batch in batches(encoded, layout)]
+    return Side(Stated(facts=session.facts, shapes=shapes(call)), lambda: timed_both_ms(session, call), lambda: None)
 
 
 def _eager(job: Job) -> Side:
@@ -121,17 +122,15 @@ def _pair(
         for _ in range(warm_up):
             mine.call_ms()
             its.call_ms()
-        gc.collect()
-        gc.disable()
-        for mine_first in first:
-            if mine_first:
-                mine_ms.append(mine.call_ms())
-                its_ms.append(its.call_ms())
-            else:
-                its_ms.append(its.call_ms())
-                mine_ms.append(mine.call_ms())
+        with collector_off():
+            for mine_first in first:
+                if mine_first:
+                    mine_ms.append(mine.call_ms())
+                    its_ms.append(its.call_ms())
+                else:
+                    its_ms.append(its.call_ms())
+                    mine_ms.append(mine.call_ms())
     finally:
-        gc.enable()
         mine.close()
         its.close()
     (candidate_ms, candidate_cpu_ms), (other_ms, other_cpu_ms) = zip(*mine_ms, strict=True), zip(*its_ms, strict=True)

@@ -1,47 +1,116 @@
-"""What a timed call is: all its micro-batches, one after another; tokenising and padding were done before."""
+"""Timing of calls in a child, and what its process has used so far by the system's own count."""
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
 
-from harness.runtimes.batching import batches
-from harness.stages.job import Job
+from harness.raw import Usage
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from harness.runtimes.batching import Tensors
-    from harness.runtimes.session import Session
-    from harness.runtimes.tokens import Encoded
 
 
-def pairs_of(job: Job, candidates: int) -> list[tuple[str, str]]:
-    """The pairs that one call scores: those of the plan, again from the first where there are fewer."""
-    given = job.pairs()
-    return [given[index % len(given)] for index in range(candidates)]
+class Scorer(Protocol):
+    """What can be timed: a session of a runtime, or the reference."""
+
+    def logits(self, tensors: Tensors) -> NDArray[np.float32]:
+        """Logits of one batch."""
 
 
-def calls_of(job: Job, encoded: Encoded, session: Session, batch_size: int) -> list[Tensors]:
-    """The micro-batches of one call, padded as the session takes them."""
-    layout = job.layout(session.inputs, batch_size, session.fixed)
-    return [batch.tensors for batch in batches(encoded, layout)]
+def usage() -> Usage | None:
+    """Processor time, context switches and most memory of this process; None where the system does not count."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return Usage(
+        user_s=used.ru_utime,
+        system_s=used.ru_stime,
+        voluntary_switches=used.ru_nvcsw,
+        involuntary_switches=used.ru_nivcsw,
+        high_water_bytes=used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+    )
 
 
-def shapes_of(call: list[Tensors]) -> tuple[tuple[int, int], ...]:
-    """Rows and length of each micro-batch."""
-    return tuple((len(first), len(first[0])) for first in (next(iter(tensors.values())) for tensors in call))
+class Resident:
+    """Resident bytes of this process, read again and again from one open file (Linux)."""
+
+    def __init__(self) -> None:
+        try:
+            self._file: int | None = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._file = None
+        self._page = os.sysconf("SC_PAGE_SIZE")
+
+    def bytes_now(self) -> int | None:
+        """Bytes resident now; None where the system does not tell."""
+        return None if self._file is None else int(os.pread(self._file, 128, 0).split()[1]) * self._page
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
 
-def timed_both_ms(logits: Callable[[Tensors], object], call: list[Tensors]) -> tuple[float, float]:
-    """Milliseconds of one call: of the clock, and of the processors, all threads of this process together."""
+class Clock:
+    """Monotonic times of events, and what the process had used by them."""
+
+    def __init__(self) -> None:
+        self.at_ms: dict[str, float] = {}
+        self.used: dict[str, Usage] = {}
+        self.mark("start")
+
+    def mark(self, event: str) -> None:
+        """Note that ``event`` begins now."""
+        self.at_ms[event] = now_ms()
+        used = usage()
+        if used is not None:
+            self.used[event] = used
+
+
+def timed_both_ms(scorer: Scorer, call: list[Tensors]) -> tuple[float, float]:
+    """The ms of a call by the clock, and those of the processors, all threads of this process together."""
     cpu = time.process_time_ns()
-    wall_ms = timed_ms(logits, call)
+    wall_ms = timed_ms(scorer, call)
     return wall_ms, (time.process_time_ns() - cpu) / 1e6
 
 
-def timed_ms(logits: Callable[[Tensors], object], call: list[Tensors]) -> float:
-    """Milliseconds of one call."""
+def timed_ms(scorer: Scorer, call: list[Tensors]) -> float:
+    """The ms that the session takes for all micro-batches of a call."""
+    logits = scorer.logits
     begin = time.perf_counter_ns()
     for tensors in call:
         logits(tensors)
     return (time.perf_counter_ns() - begin) / 1e6
+
+
+def shapes(call: list[Tensors]) -> tuple[tuple[int, int], ...]:
+    """Pairs and tokens of each micro-batch."""
+    return tuple((len(first), len(first[0])) for first in (next(iter(tensors.values())) for tensors in call))
+
+
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """No garbage collection falls into a timed call."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def now_ms() -> float:
+    """Monotonic ms, the clock of the parent too."""
+    return time.monotonic_ns() / 1e6

@@ -165,7 +165,7 @@ def test_a_sound_prebuilt_artifact_qualifies(tiny_root: Path, tiny_model: Path, 
 
 def test_a_child_killed_in_l1_blocks_its_target_and_the_rest_is_sealed(tiny_model: Path, tmp_path: Path) -> None:
     targets = "\n  - {precision: fp32, threads: 1}\n  - {name: second, precision: fp32, threads: 1}\n"
-    slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
+    slow = "{candidates: 8, batch_size: 4, calls: 100000, min_calls: 100000, seconds: 1e6, limits: {p50_ms: {at_most: 1e4}}}"
     ladder = write_ladder(tmp_path, tiny_model, targets, goal="L1", L1=slow)
     command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root"), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:
@@ -198,7 +198,7 @@ def kill_worker(parent: int) -> None:
 
 
 def test_an_interrupt_seals_what_was_measured_and_ends_130(tiny_model: Path, tmp_path: Path) -> None:
-    slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
+    slow = "{candidates: 8, batch_size: 4, calls: 100000, min_calls: 100000, seconds: 1e6, limits: {p50_ms: {at_most: 1e4}}}"
     ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L1", L1=slow)
     command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:
@@ -378,7 +378,7 @@ def test_the_staging_folder_of_a_running_climb_is_not_removed(tmp_path: Path) ->
 
 
 def test_sigterm_seals_what_was_measured(tiny_model: Path, tmp_path: Path) -> None:
-    slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
+    slow = "{candidates: 8, batch_size: 4, calls: 100000, min_calls: 100000, seconds: 1e6, limits: {p50_ms: {at_most: 1e4}}}"
     ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L1", L1=slow)
     command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:

@@ -32,7 +32,7 @@ NAME = "at most 64 of a-z, 0-9 and -"
 PRECISION = "one of fp16, fp32, int8"
 SHAPE = "[an integer of at least 1, an integer of at least 1]"
 THREADS = "an integer of at least 1 and at most 1024"
-TARGET_KEYS = "precision, provider, threads, name, artifact, deferred, limits"
+TARGET_KEYS = "precision, provider, threads, name, session, artifact, deferred, limits"
 
 
 def changed(old: bytes, new: bytes) -> bytes:
@@ -99,6 +99,13 @@ def test_defaults_are_the_values_that_the_ladder_did_not_give() -> None:
         "/tiers/L1/max_length",
         "/tiers/L1/warm_up",
         "/tiers/L1/calls",
+        "/tiers/L1/min_calls",
+        "/tiers/L1/interval",
+        "/tiers/L1/seconds",
+        "/tiers/L1/growth_calls",
+        "/tiers/L1/end_to_end_calls",
+        "/tiers/L1/paired",
+        "/tiers/L1/eager",
         "/tiers/L1/time_limit_s",
         "/tiers/L2/batch_size",
         "/tiers/L2/max_length",
@@ -113,12 +120,16 @@ def test_defaults_are_the_values_that_the_ladder_did_not_give() -> None:
         "/tiers/L3/time_limit_s",
         "/targets/0/name",
         "/targets/0/provider",
+        "/targets/0/session",
         "/targets/1/provider",
         "/targets/1/threads",
+        "/targets/1/session",
         "/targets/2/provider",
         "/targets/2/threads",
+        "/targets/2/session",
         "/targets/3/name",
         "/targets/3/threads",
+        "/targets/3/session",
     )
 
 

@@ -28,9 +28,12 @@ from harness.records import (
     HubData,
     IntegerOptions,
     Limit,
+    LoadOptions,
     PairedOptions,
     Precision,
     Record,
+    SessionOptions,
+    SweepOptions,
     Tier,
 )
 
@@ -38,19 +41,8 @@ PAGE = Path(__file__).parent.parent.parent / "docs/reference/ladder.md"
 STRUCTS: dict[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
-        *(
-            Ladder,
-            CandidateReference,
-            Target,
-            BuildTier,
-            HalfOptions,
-            IntegerOptions,
-            PerfTier,
-            PairedOptions,
-            ParityTier,
-        ),
-        RerankTier,
-        *(HubData, Limit),
+        *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, ParityTier, RerankTier),
+        *(HubData, Limit, SessionOptions, PairedOptions, SweepOptions, LoadOptions),
     )
 }
 
@@ -121,6 +113,8 @@ def _default(name: str, key: str, field: msgspec.inspect.Field) -> str:
 def _bounds(name: str, metric: catalogue.Metric) -> str:
     precisions: tuple[Precision, ...] = ("fp32", "fp16", "int8")
     fixed = {precision: catalogue.fixed_limits(metric.tier, precision).get(name) for precision in precisions}
+    if name in catalogue.LOAD_LIMITS:
+        return f"fixed with `load`: {limit_text(catalogue.LOAD_LIMITS[name])}"
     shown = {precision: limit_text(limit) for precision, limit in fixed.items() if limit is not None}
     if len(set(shown.values())) == 1:
         return f"fixed: {shown['fp32']}"
