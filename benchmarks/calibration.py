@@ -47,6 +47,8 @@ tiers:
     max_length: 64
     warm_up: 3
     calls: 100
+    min_calls: 100
+    growth_calls: 0
     limits: {{{limit}}}
 targets: [{{precision: fp32, threads: {threads}{artifact}}}]
 """
@@ -75,18 +77,20 @@ def climb(work: Path, name: str, threads: int, artifact: Path | None, beside: Pa
 
 
 def read(root: Path) -> dict[str, Any]:
-    """What a run gave: measured ratios, the logarithm of each pair of sessions, the steady calls of its own session, seconds."""
+    """What a run gave: its ratios, the call pairs by the clock and by the processors, the steady calls of its own session, seconds."""
     opened = open_root(root)
     step = f"steps/L1-perf.{TARGET}"
     measured = raw_record(opened.read, f"{step}/measurements.json", Measurements)
-    ratio = next(m for m in measured.measurements if m.metric == "ratio_p50")
+    ratios = {m.metric: m for m in measured.measurements if m.metric in {"ratio_p50", "ratio_cpu"}}
+    wall, cpu = ratios["ratio_p50"], ratios["ratio_cpu"]
+    if wall.value is None or cpu.value is None:
+        raise SystemExit(f"{root}: no ratio: {wall.note or cpu.note}")
     raw = raw_record(opened.read, f"{step}/paired.json", PairedRaw)
     outcome = json.loads(opened.read(f"{step}/outcome.json"))
     return {
-        "ratio": ratio.value,
-        "interval": list(ratio.interval or ()),
-        "verdict": outcome["verdict"],
-        "fault": raw.fault,
+        "ratio": wall.value,
+        "interval": wall.interval,
+        "cpu_interval": cpu.interval,
         "call_pairs": [[list(pair.candidate_ms), list(pair.other_ms)] for pair in raw.sessions],
         "steady_ms": list(raw_record(opened.read, f"{step}/samples.json", PerfRaw).steady_ms),
         "seconds": outcome["exit"]["seconds"],
@@ -103,6 +107,10 @@ def prepare(work: Path, threads: int) -> dict[str, Any]:
         trial = graph(work, f"trial-{threads}", source, count)
         found = read(climb(work, f"size-{threads}", threads, trial, base, 0))
         share = (found["ratio"] - 1) / count
+        if found["interval"][0] < 1.05:
+            raise SystemExit(
+                f"{count} links: expected to see that they take at least 5%, got {found['interval']}; wait for a quiet machine"
+            )
         median_ms = statistics.median(ms for _, other in found["call_pairs"] for ms in other)
         chosen = max(1, round(PLANTED / share))
         graph(work, f"slow-{threads}", source, chosen)
@@ -181,6 +189,9 @@ def ways(runs: list[dict[str, Any]], threads: int) -> dict[str, dict[str, list[I
         CHOSEN: {kind: [tuple(r["interval"]) for r in of] for kind, of in mine.items()},
         "the same samples, Student's t over pairs of sessions": {
             kind: [t_interval(over_sessions(r)) for r in of] for kind, of in mine.items()
+        },
+        "the same calls by processor time (`ratio_cpu`)": {
+            kind: [tuple(r["cpu_interval"]) for r in of] for kind, of in mine.items()
         },
         "the same samples, one pair of sessions, bootstrap over its calls": {
             kind: [one_session(r) for r in of] for kind, of in mine.items()

@@ -131,6 +131,9 @@ def _raw(request: Request, read: Read, name: str, digest: str | None) -> PairedR
     _check_order(path, raw.sessions, options.paired, request.seed)
     if raw.candidate is None or raw.other is None:
         raise RecordError(f"{path}: expected what both sides' sessions were, got none; the root is not whole")
+    for side in (raw.candidate, raw.other):
+        if sum(rows for rows, _ in side.shapes) < raw.pairs_per_call:
+            raise RecordError(f"{path}: expected shapes of {raw.pairs_per_call} pairs a call, got {side.shapes}")
     session = msgspec.structs.replace(request.target.session, spinning=False)
     target = msgspec.structs.replace(request.target, session=session)
     check_session(f"{path}: candidate", target, raw.candidate.facts)

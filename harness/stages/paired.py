@@ -7,6 +7,7 @@ resident pools that spin take each other's cores, and the ratio would be of that
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -114,11 +115,14 @@ def _pair(
     own: Open, other: Open, first: tuple[bool, ...], warm_up: int, *, loaded_first: bool
 ) -> tuple[tuple[Stated, Stated], SessionPair]:
     """One pair of sessions, gone when this returns: no more than two are ever resident."""
-    opened = [open_() for open_ in ((own, other) if loaded_first else (other, own))]
-    mine, its = opened if loaded_first else reversed(opened)
     mine_ms: list[tuple[float, float]] = []
     its_ms: list[tuple[float, float]] = []
-    try:
+    with ExitStack() as closing:
+        opened = []
+        for open_ in (own, other) if loaded_first else (other, own):
+            opened.append(open_())
+            closing.callback(opened[-1].close)
+        mine, its = opened if loaded_first else reversed(opened)
         for _ in range(warm_up):
             mine.call_ms()
             its.call_ms()
@@ -130,9 +134,6 @@ def _pair(
                 else:
                     its_ms.append(its.call_ms())
                     mine_ms.append(mine.call_ms())
-    finally:
-        mine.close()
-        its.close()
     (candidate_ms, candidate_cpu_ms), (other_ms, other_cpu_ms) = zip(*mine_ms, strict=True), zip(*its_ms, strict=True)
     pair = SessionPair(
         candidate_loaded_first=loaded_first,
