@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from harness.cli_approve import review
 from harness.cli_bisect import bisect
-from harness.cli_common import as_json, print_json, safe
+from harness.cli_common import as_json, print_json, refuse_existing, safe, write_new
+from harness.cli_diff import diff
 from harness.cli_history import history
 from harness.cli_inspect import inspect
 from harness.cli_review import attest, verify
@@ -73,7 +75,7 @@ def run(
     from harness.report.live import Live
     from harness.run import climb, exit_code, prepare
 
-    _refuse_existing(out)
+    refuse_existing(out)
     asked = Asked(supersede, reason, preserve, rerun)
     asked.check()
     prepared = prepare(ladder, model, _beside(baseline, baseline_digest))
@@ -103,19 +105,6 @@ def _beside(root: Path | None, digest: str | None) -> Baseline | None:
     from harness import baseline
 
     return baseline.look(root, digest)
-
-
-def _refuse_existing(out: Path | None) -> None:
-    """A file or folder to make: it must not exist, and not stand in a root, which is never changed."""
-    if out is None:
-        return
-    if out.exists() or out.is_symlink():
-        raise AskedWrongly(
-            f"{out}: expected a path that does not exist, got an existing one; name another or remove it"
-        )
-    for folder in out.absolute().resolve().parents:
-        if (folder / "SEAL").exists() and (folder / "MANIFEST.b3").exists():
-            raise AskedWrongly(f"{out}: expected a path outside any root, got one in {folder.name}; name another")
 
 
 def _end_like_an_interrupt(*_signal: object) -> NoReturn:
@@ -159,6 +148,8 @@ cli.add_command(inspect)
 cli.add_command(bisect)
 cli.add_command(attest)
 cli.add_command(history)
+cli.add_command(diff)
+cli.add_command(review)
 
 
 @cli.command()
@@ -188,7 +179,7 @@ def report(root: Path, html: Path | None, markdown: bool) -> int:
         raise AskedWrongly("report: expected --html FILE or --markdown, got both or neither; choose one")
     from harness.answer import check
 
-    _refuse_existing(html)
+    refuse_existing(html)
     checked = check(root)
     records, digest = checked.records, str(checked.opened.report.digest)
     if html is None:
@@ -199,13 +190,7 @@ def report(root: Path, html: Path | None, markdown: bool) -> int:
     from harness.report.html import render as html_text
 
     page = html_text(records, checked.opened.read, checked.opened.paths, digest)
-    try:
-        with html.open("x", encoding="utf-8") as file:
-            file.write(page)
-    except OSError as error:
-        raise AskedWrongly(
-            f"{html}: expected a new file that can be written, got {error.strerror}; name another or remove it"
-        ) from error
+    write_new(html, page)
     click.echo(html)
     return 0
 
@@ -221,11 +206,13 @@ def _show(root: Path, digest: str) -> None:
 
 
 @cli.command()
-def schema() -> int:
+@click.option("--policy", is_flag=True, help="Print that of a policy instead.")
+def schema(policy: bool) -> int:
     """Print the JSON Schema of a ladder, so that an editor completes and checks it."""
     from harness import ladder
+    from harness import policy as policies
 
-    print_json(ladder.schema())
+    print_json(policies.schema() if policy else ladder.schema())
     return 0
 
 

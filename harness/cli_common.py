@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
+
+from harness.errors import AskedWrongly
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout.")
 
@@ -23,3 +26,27 @@ def safe(text: str) -> str:
     from harness.report.escape import terminal
 
     return terminal(text)
+
+
+def refuse_existing(out: Path | None) -> None:
+    """A file or folder to make: it must not exist, and not stand in a root, which is never changed."""
+    if out is None:
+        return
+    if out.exists() or out.is_symlink():
+        raise AskedWrongly(
+            f"{out}: expected a path that does not exist, got an existing one; name another or remove it"
+        )
+    for folder in out.absolute().resolve().parents:
+        if (folder / "SEAL").exists() and (folder / "MANIFEST.b3").exists():
+            raise AskedWrongly(f"{out}: expected a path outside any root, got one in {folder.name}; name another")
+
+
+def write_new(path: Path, content: str) -> None:
+    """Write a new file. Raises ``AskedWrongly`` where it cannot be."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        raise AskedWrongly(
+            f"{path}: expected a new file that can be written, got {error.strerror}; name another or remove it"
+        ) from error

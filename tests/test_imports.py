@@ -25,7 +25,15 @@ ML = {
     "peft",
 }
 ML_PLACES = ("harness/stages/", "harness/runtimes/", "harness/worker.py")
-PURE = ("harness/ladder.py", "harness/plan.py", "harness/judge.py", "harness/diff.py", "harness/metrics/")
+PURE = (
+    "harness/ladder.py",
+    "harness/plan.py",
+    "harness/judge.py",
+    "harness/diff",
+    "harness/gate.py",
+    "harness/policy.py",
+    "harness/metrics/",
+)
 IO = {"os", "io", "subprocess", "socket", "pathlib", "shutil", "tempfile", "requests", "urllib", "psutil"}
 
 
