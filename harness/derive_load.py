@@ -195,7 +195,8 @@ def _arrivals(where: str, seed: int, options: LoadOptions, raw: Arrivals | None)
 
 def _sweep(request: Request, options: SweepOptions, raw: SweepRaw, rss: MemoryRaw) -> Iterator[Measurement]:
     from harness.metrics import latency
-    from harness.metrics.sampling import cells_of, sweep_orders
+    from harness.metrics.cells import cells_of
+    from harness.metrics.sampling import sweep_orders
 
     groups = cells_of(options, request.target.threads)
     orders = [

@@ -13,7 +13,7 @@ import msgspec
 
 from evidence.manifest import digest_of
 from harness import ladder
-from harness.derive_paired import AGAINST_BASELINE, AGAINST_EAGER
+from harness.derive_paired import AGAINST_BASELINE
 from harness.errors import LadderError
 from harness.ladder_format import Ladder, Target
 from harness.metrics.catalogue import LOAD_LIMITS, fixed_limits
@@ -181,8 +181,6 @@ def _check_compared(asked: Ladder, options: TierOptions, inputs: Inputs) -> None
         if inputs.baseline is None:
             do = "give --baseline ROOT, or remove the limit"
             _refuse(asked, f"L1 limit {name}", "a baseline to compare with", "none", do)
-    if options.L1 and not options.L1.eager and AGAINST_EAGER in limited:
-        _refuse(asked, f"L1 limit {AGAINST_EAGER}", "tiers.L1.eager: true", "false", "set it, or remove the limit")
 
 
 def _target(

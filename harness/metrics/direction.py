@@ -16,6 +16,7 @@ LESS = frozenset(
     checker_faults head_gap_ratio missing_keys unexpected_keys probe_faults optimised_casts session_load_ms
     build_seconds
     load_ms first_call_ms mean_ms min_ms p50_ms p90_ms p95_ms p99_ms std_ms loaded_rss_bytes peak_rss_bytes
+    ratio_p50 ratio_p95 ratio_cpu
     refused_pairs non_finite_count max_abs_gap mean_abs_gap p99_abs_gap gap_over_spread gap_after discordant_pairs truncation_faults
     token_mismatches separator_faults batch_gap_reference batch_gap_runtime order_gap_reference order_gap_runtime
     padding_gap_reference padding_gap_runtime unused_padding_gap_reference unused_padding_gap_runtime repeat_gap_reference
@@ -28,6 +29,7 @@ MORE = frozenset(
     """
     raw_logits export_repeat_equal
     pairs_per_s
+    ratio_pairs_per_s ratio_eager
     pearson spearman kendall_tau_b top_1_agreement top_10_agreement order_kept cosine sqnr_db padding_id_agrees
     ndcg_at_10 mrr_at_10 map ndcg_at_10_over_random ndcg_at_10_over_sentinels rerank_pairs_per_s
     """.split()  # noqa: SIM905 - a list of quoted names would be three times as long

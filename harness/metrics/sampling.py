@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
@@ -10,7 +9,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from harness.metrics import latency
-from harness.records import SweepOptions
 
 Ended = Literal["interval", "calls", "seconds"]
 FEWEST = 6
@@ -78,21 +76,6 @@ def mixed_order(shapes: int, calls: int, seed: int) -> tuple[int, ...]:
     """Which of the shapes each of ``calls`` calls has: all of them in random order, again and again."""
     rounds = _orders(shapes, -(-calls // shapes), seed, 1)
     return tuple(place for turn in rounds for place in turn)[:calls]
-
-
-class Cell(NamedTuple):
-    """A cell of a sweep: candidates a call, tokens, pairs a micro-batch, threads."""
-
-    candidates: int
-    max_length: int
-    batch_size: int
-    threads: int
-
-
-def cells_of(options: SweepOptions, threads: int) -> tuple[tuple[Cell, ...], ...]:
-    """The cells of a sweep, session by session; ``threads`` where the sweep names none."""
-    grid = list(itertools.product(options.candidates, options.max_length, options.batch_size))
-    return tuple(tuple(Cell(*cell, count) for cell in grid) for count in options.threads or (threads,))
 
 
 def sweep_orders(cells: int, calls: int, seed: int, session: int) -> tuple[tuple[int, ...], ...]:

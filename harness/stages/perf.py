@@ -2,7 +2,7 @@
 
 A call scores ``candidates`` pairs in micro-batches. Tokenising and padding are done before; what is timed is the runtime's own work
 and the few microseconds of the loop over micro-batches. After the steady calls come, where the ladder asks for them: calls of mixed
-shapes that show whether memory grows, whole requests from text to ranking, calls from several threads, and a sweep. Neither torch
+shapes that show whether memory grows, whole requests from text to ranking, a sweep, and calls from several threads. Neither torch
 nor transformers is imported in this process.
 """
 
@@ -24,7 +24,7 @@ from harness.stages.timing import Clock, collector_off, shapes, timed_ms
 if TYPE_CHECKING:
     from harness.metrics.sampling import Ended
     from harness.raw import GrowthRaw
-    from harness.records import PerfOptions
+    from harness.records import LoadOptions, PerfOptions
     from harness.runtimes.batching import Tensors
     from harness.runtimes.session import Session
     from harness.runtimes.tokens import Encoded
@@ -44,6 +44,8 @@ def perf(job: Job) -> None:
     _on_one_session(job, options, encoded, clock)
     if options.sweep is not None:
         sweep.sweep(job, options.sweep, job.pairs())
+    if options.load is not None:
+        _load(job, options, options.load, encoded)
     job.memory_written()
     compare(job, encoded, options)  # after that, so that memory is this artifact's alone
 
@@ -52,8 +54,8 @@ def _on_one_session(job: Job, options: PerfOptions, encoded: Encoded, clock: Clo
     """All that one session is asked; it is gone when this returns, so that a sweep starts from the memory of none."""
     session = job.session()
     clock.mark("loaded")
-    made = list(batches(encoded, job.layout(session.inputs, options.batch_size, session.fixed)))
-    call = [batch.tensors for batch in made]
+    layout = job.layout(session.inputs, options.batch_size, session.fixed)
+    call = [batch.tensors for batch in batches(encoded, layout)]
     with collector_off():
         samples, ended_by = _calls(job, session, call, options, clock)
         growth = grow(job, session, encoded) if options.growth_calls else None
@@ -61,8 +63,13 @@ def _on_one_session(job: Job, options: PerfOptions, encoded: Encoded, clock: Clo
     _write(job, session.facts, encoded, call, (samples, ended_by, growth), clock)
     if options.end_to_end_calls:
         end_to_end.measure(job, session)
-    if options.load is not None:
-        load.load(job, session, made, options.load)
+
+
+def _load(job: Job, options: PerfOptions, asked: LoadOptions, encoded: Encoded) -> None:
+    """Callers at once, on a session of their own and last of all: what they leave in memory is in nobody's way."""
+    session = job.session()
+    made = list(batches(encoded, job.layout(session.inputs, options.batch_size, session.fixed)))
+    load.load(job, session, made, asked)
 
 
 def _calls(

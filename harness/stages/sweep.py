@@ -7,17 +7,17 @@ keeps for the next call only grows, so in that order the most that is seen up to
 
 from __future__ import annotations
 
-import gc
 import itertools
 import time
 from typing import TYPE_CHECKING
 
-from harness.metrics.sampling import Cell, cells_of, sweep_orders
+from harness.metrics.cells import Cell, cells_of
+from harness.metrics.sampling import sweep_orders
 from harness.raw import SweepCell, SweepRaw
 from harness.runtimes import tokens
 from harness.runtimes.batching import batches
 from harness.runtimes.tokens import Encoded
-from harness.stages.timing import collector_off, now_ms, shapes, timed_ms
+from harness.stages.timing import collector_off, give_back_memory, now_ms, shapes, timed_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +45,7 @@ def sweep(job: Job, options: SweepOptions, given: list[tuple[str, str]]) -> None
     groups = cells_of(options, job.request.target.threads)
     total = sum(len(group) * options.calls for group in groups)
     for number, group in enumerate(groups):
+        give_back_memory()
         orders = sweep_orders(len(group), options.calls, job.request.seed, number)
         session = job.session(group[0].threads)
         facts.append(session.facts)
@@ -54,7 +55,6 @@ def sweep(job: Job, options: SweepOptions, given: list[tuple[str, str]]) -> None
             found += _cells(session, group, calls, orders, seen)
         rounds += orders
         del session, calls
-        gc.collect()
     job.write_record("sweep.json", SweepRaw(format=1, sessions=tuple(facts), cells=tuple(found), rounds=tuple(rounds)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -109,6 +110,14 @@ def collector_off() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def give_back_memory() -> None:
+    """Return to the system what this process has freed and its allocator keeps (glibc), so that it is not taken for a new session's."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def now_ms() -> float:

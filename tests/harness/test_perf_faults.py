@@ -42,7 +42,7 @@ def test_a_session_without_a_leak_does_not_grow(climbed: Bench) -> None:
 def test_a_slowdown_over_the_calls_is_drift_and_leaves_a_limit_between_undecided(
     climbed: Bench, tmp_path: Path
 ) -> None:
-    limits = {"drift_ratio": Limit(at_most=1.2), "p50_ms": Limit(at_most=2.5)}
+    limits = {"drift_ratio": Limit(at_most=1.2), "p50_ms": Limit(at_most=20)}
     found = findings(climbed, tmp_path / "root", "slowing", CALLS, limits)
     assert found["drift_ratio"][0] == "FAIL"
     verdict, text = found["p50_ms"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,13 @@ def test_no_documents_are_an_empty_ranking(reranker: Reranker) -> None:
 
 def test_nan_comes_last_and_ties_stay_in_place() -> None:
     assert order_of(np.array([1.0, np.nan, 3.0, 1.0], dtype=np.float32)).tolist() == [2, 0, 3, 1]
+
+
+def test_the_example_of_the_docs_runs(climbed: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs/performance.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    graph = climbed.root / "artifacts/cpu-fp32/model.onnx"
+    code = code.replace('Path("model")', f"Path({str(climbed.model)!r})")
+    code = code.replace('Path("root/artifacts/cpu-fp32/model.onnx")', f"Path({str(graph)!r})")
+    exec(compile(code, "performance.md", "exec"), {})  # noqa: S102 - the page's own example
+    assert capsys.readouterr().out in {"a\n", "b\n"}

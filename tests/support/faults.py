@@ -53,7 +53,7 @@ def leak() -> Callable[[int], None]:
 
 
 def slowing() -> Callable[[int], None]:
-    return lambda number: time.sleep(1e-4 * number)
+    return lambda number: time.sleep(1e-3 * number)
 
 
 def deadlock() -> Callable[[int], None]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.metrics import latency, sampling
+from harness.metrics import cells, latency, sampling
 from harness.metrics.sampling import Rule, stopped
 from harness.records import SweepOptions
 
@@ -69,11 +69,11 @@ def test_orders_are_of_the_seed_and_hold_every_shape_once_a_round() -> None:
 
 def test_a_sweep_is_every_combination_and_each_session_has_orders_of_its_own() -> None:
     asked = SweepOptions(candidates=(2, 8), max_length=(16, 48), batch_size=(4,), threads=(1, 2))
-    groups = sampling.cells_of(asked, 3)
+    groups = cells.cells_of(asked, 3)
     assert groups[0] == ((2, 16, 4, 1), (2, 48, 4, 1), (8, 16, 4, 1), (8, 48, 4, 1))
     assert [cell.threads for cell in groups[1]] == [2] * 4
     own = SweepOptions(candidates=(2,), max_length=(16,), batch_size=(4,))
-    assert sampling.cells_of(own, 3) == (((2, 16, 4, 3),),)
+    assert cells.cells_of(own, 3) == (((2, 16, 4, 3),),)
     orders = sampling.sweep_orders(4, 20, 7, 0)
     assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
     assert len(set(orders)) > 5
