@@ -7,7 +7,7 @@ resident pools that spin take each other's cores, and the ratio would be of that
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 
 
 class Side(NamedTuple):
-    """A fresh session: what is recorded about it, one call timed by the clock and by the processors, and how to be rid of it."""
+    """A fresh session: what is recorded about it, and one call timed by the clock and by the processors, in ms."""
 
     stated: Stated
     call_ms: Callable[[], tuple[float, float]]
-    close: Callable[[], None]
 
 
 Open = Callable[[], Side]
@@ -52,7 +51,8 @@ def compare(job: Job, encoded: Encoded, options: PerfOptions) -> None:
             other = _baseline(job, encoded, options.batch_size, beside.digest)
             job.write_record(BASELINE_FILE, _measured(job, options, own, other, beside.digest))
     if options.eager:
-        job.write_record(EAGER_FILE, _measured(job, options, own, lambda: _eager(job), None))
+        with closing(eager.Child(job)) as child:
+            job.write_record(EAGER_FILE, _measured(job, options, own, lambda: _eager(child), None))
 
 
 def _session(job: Job, graph: Path, encoded: Encoded, batch_size: int) -> Side:
@@ -64,12 +64,11 @@ def _session(job: Job, graph: Path, encoded: Encoded, batch_size: int) -> Side:
         raise Blocked(f"artifact: expected a graph that {target.provider} loads, got {error}") from error
     layout = job.layout(session.inputs, batch_size, session.fixed)
     call = [batch.tensors for batch in batches(encoded, layout)]
-    return Side(Stated(facts=session.facts, shapes=shapes(call)), lambda: timed_both_ms(session, call), lambda: None)
+    return Side(Stated(facts=session.facts, shapes=shapes(call)), lambda: timed_both_ms(session, call))
 
 
-def _eager(job: Job) -> Side:
-    child = eager.Child(job)
-    return Side(child.stated, child.call_ms, child.close)
+def _eager(child: eager.Child) -> Side:
+    return Side(child.load(), child.call_ms)
 
 
 def _baseline(job: Job, encoded: Encoded, batch_size: int, digest: str) -> Open:
@@ -117,23 +116,19 @@ def _pair(
     """One pair of sessions, gone when this returns: no more than two are ever resident."""
     mine_ms: list[tuple[float, float]] = []
     its_ms: list[tuple[float, float]] = []
-    with ExitStack() as closing:
-        opened = []
-        for open_ in (own, other) if loaded_first else (other, own):
-            opened.append(open_())
-            closing.callback(opened[-1].close)
-        mine, its = opened if loaded_first else reversed(opened)
-        for _ in range(warm_up):
-            mine.call_ms()
-            its.call_ms()
-        with collector_off():
-            for mine_first in first:
-                if mine_first:
-                    mine_ms.append(mine.call_ms())
-                    its_ms.append(its.call_ms())
-                else:
-                    its_ms.append(its.call_ms())
-                    mine_ms.append(mine.call_ms())
+    opened = [open_() for open_ in ((own, other) if loaded_first else (other, own))]
+    mine, its = opened if loaded_first else reversed(opened)
+    for _ in range(warm_up):
+        mine.call_ms()
+        its.call_ms()
+    with collector_off():
+        for mine_first in first:
+            if mine_first:
+                mine_ms.append(mine.call_ms())
+                its_ms.append(its.call_ms())
+            else:
+                its_ms.append(its.call_ms())
+                mine_ms.append(mine.call_ms())
     (candidate_ms, candidate_cpu_ms), (other_ms, other_cpu_ms) = zip(*mine_ms, strict=True), zip(*its_ms, strict=True)
     pair = SessionPair(
         candidate_loaded_first=loaded_first,
