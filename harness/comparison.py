@@ -12,8 +12,12 @@ from harness import diff, sides
 from harness.answer import Checked, check
 from harness.diff_values import Diff
 from harness.gate import Gates
+from harness.records import GROUPS
 from harness.report import diff_view, parts
 from harness.sides import Named, Progress
+
+LARGE_BYTES = 4 << 20
+"""A ranked set of this size takes longer to judge again than another process takes to start."""
 
 
 def compare(
@@ -30,8 +34,20 @@ def compare(
 
 
 def check_all(named: Sequence[Named], progress: Progress | None = None) -> list[Checked]:
-    """Verify roots and judge them again."""
-    return [check(item.root, item.expect, progress) for item in named]
+    """Verify roots and judge them again; where each holds a large ranked set, each in a process of its own."""
+    if len(named) < 2 or not all(_large(item.root) for item in named):
+        return [check(item.root, item.expect, progress) for item in named]
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(len(named)) as pool:
+        return list(pool.map(check, [item.root for item in named], [item.expect for item in named]))
+
+
+def _large(root: Path) -> bool:
+    try:
+        return (root / GROUPS).stat().st_size >= LARGE_BYTES
+    except OSError:
+        return False
 
 
 def answer(found: Diff, gates: Gates | None) -> dict[str, Any]:

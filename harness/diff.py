@@ -27,6 +27,7 @@ def compare(
     identity = diff_identity.changes(baseline, candidate, wanted)
     changed = {change.part for change in identity}
     parts: tuple[Identity, ...] = get_args(Identity)
+    unknown = diff_identity.unknown(baseline, candidate)
     steps = [
         _step(baseline, candidate, before, after, tier)
         for before, after in wanted
@@ -37,7 +38,8 @@ def compare(
         baseline=_about(baseline),
         candidate=_about(candidate),
         identity=identity,
-        same=tuple(part for part in parts if part not in changed),
+        same=tuple(part for part in parts if part not in changed and part not in unknown),
+        unknown=unknown,
         ladder=diff_identity.ladder_changes(baseline.ladder, candidate.ladder),
         steps=tuple(steps),
         refresh=diff_identity.refresh(baseline, candidate, ladder_file),

@@ -42,6 +42,18 @@ def changes(baseline: Side, candidate: Side, pairs: Pairs) -> tuple[Change, ...]
     return tuple(found)
 
 
+def unknown(baseline: Side, candidate: Side) -> tuple[Identity, ...]:
+    """Parts that are not wholly known on both sides, so that nobody can say that they are the same."""
+    sides = [(side.records.plan.inputs, side.records.environment) for side in (baseline, candidate)]
+    missing: dict[Identity, bool] = {
+        "dataset": any(inputs.groups is None for inputs, _ in sides),
+        "pairs": any(inputs.pairs is None for inputs, _ in sides),
+        "machine": any(None in lineage.machine_class(environment).values() for _, environment in sides),
+        "harness": any(environment.facts.get("harness_commit") is None for _, environment in sides),
+    }
+    return tuple(part for part, is_missing in missing.items() if is_missing)
+
+
 def _differing(part: Identity, target: str, one: object, other: object) -> Iterator[Change]:
     was, now = dict(flat(one)), dict(flat(other))
     for name in [*was, *(key for key in now if key not in was)]:

@@ -171,12 +171,13 @@ class About(Record, frozen=True):
 
 
 class Diff(Record, frozen=True):
-    """Two roots compared. ``same`` names the parts of the identity that are identical."""
+    """Two roots compared. ``same`` names the parts of the identity that are identical; ``unknown`` those of which a side does not tell."""
 
     baseline: About
     candidate: About
     identity: tuple[Change, ...]
     same: tuple[Identity, ...]
+    unknown: tuple[Identity, ...]
     ladder: tuple[LadderChange, ...]
     steps: tuple[StepDiff, ...]
     refresh: Refresh | None

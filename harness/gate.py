@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from harness import policy
-from harness.diff_values import Compared, Diff, StepDiff
+from harness.diff_values import ABSENT, Compared, Diff, StepDiff
 from harness.judge import show_value
 from harness.metrics import catalogue
 from harness.policy import Gate, Policy
@@ -24,6 +24,7 @@ from harness.records import Record, Value
 
 GateVerdict = Literal["REGRESSION", "INCOMPARABLE", "INCONCLUSIVE", "OK"]
 WORST_FIRST: tuple[GateVerdict, ...] = ("REGRESSION", "INCOMPARABLE", "INCONCLUSIVE", "OK")
+_BY_TARGET = frozenset({"artifact", "limits", "options"})
 EXIT: dict[GateVerdict, int] = {"REGRESSION": 10, "INCOMPARABLE": 30, "INCONCLUSIVE": 30, "OK": 0}
 
 
@@ -100,19 +101,36 @@ def _identity(gate: Gate, rule: str, matching: Sequence[str], found: Diff) -> It
     """One verdict for what is of the whole root, one a target for what is not."""
     what = str(gate.identity)
     changed = [change for change in found.identity if change.part == gate.identity]
-    for target in ["*"] if what not in {"artifact", "limits"} else matching:
+    for target in matching if what in {"artifact", "limits"} else ["*"]:
         ours = [
             change
             for change in changed
             if change.target in {"", target} or (target == "*" and change.target in matching)
         ]
         if not ours:
-            yield _gated(what, target, rule, "OK", "the same on both sides")
+            why = _untold(what, matching if target == "*" else [target], found)
+            yield _gated(what, target, rule, "INCOMPARABLE" if why else "OK", why or "the same on both sides")
             continue
         first, more = ours[0], f" (and {len(ours) - 1} more)" if len(ours) > 1 else ""
         place = f"{first.target} " if first.target and target == "*" else ""
         said = f"{place}{first.name}: {show_value(first.baseline)}, now {show_value(first.candidate)}{more}"
         yield _gated(what, target, rule, "REGRESSION", said)
+
+
+def _untold(what: str, targets: Sequence[str], found: Diff) -> str:
+    """Why nobody can say that a part of the identity is the same; empty where it can be said."""
+    if what in found.unknown:
+        return "it is not known on both sides"
+    if what not in _BY_TARGET:
+        return ""
+    for target in targets:
+        steps = [step for step in found.steps if step.target == target]
+        sides = [[step.baseline for step in steps], [step.candidate for step in steps]]
+        if any(set(side) == {ABSENT} for side in sides):
+            return f"{target} is not there on both sides"
+        if what == "artifact" and any(step.why_not for step in steps if step.tier == "L0"):
+            return f"{target} has no artifact on both sides"
+    return ""
 
 
 def _metric(
@@ -161,7 +179,7 @@ def _bound(one: Compared, rule: str, bound: float) -> tuple[GateVerdict, str]:
     else:
         verdict = "OK" if high <= bound else "REGRESSION" if low > bound else "INCONCLUSIVE"
     between = f" (95% {show_value(low)} to {show_value(high)})" if one.candidate_interval is not None else ""
-    return verdict, f"{show_value(one.candidate)}{between} {one.unit}, {rule} {_amount(bound)}"
+    return verdict, f"{show_value(one.candidate)}{between} {one.unit}"
 
 
 def _change(one: Compared, rule: str, value: float | str) -> tuple[GateVerdict, str]:
@@ -181,10 +199,7 @@ def _change(one: Compared, rule: str, value: float | str) -> tuple[GateVerdict, 
         verdict: GateVerdict = "OK" if high <= allowed else "REGRESSION" if low > allowed else "INCONCLUSIVE"
     else:
         verdict = "OK" if -high >= allowed else "REGRESSION" if -low < allowed else "INCONCLUSIVE"
-    return (
-        verdict,
-        f"{_between(one)} {one.unit}: {_shift(one)}, {rule} {_amount(value)}",
-    )
+    return verdict, f"{_between(one)} {one.unit}: {_shift(one)}"
 
 
 def _shift(one: Compared) -> str:
@@ -193,6 +208,8 @@ def _shift(one: Compared) -> str:
         low, high = one.ratio_interval
         return f"ratio {one.ratio:.4g} (95% {low:.4g} to {high:.4g})"
     assert one.difference is not None
+    if one.difference == 0 and one.interval in {None, (0.0, 0.0)}:
+        return "no change"
     base = one.baseline
     share = "" if isinstance(base, bool | str) or not base else f", {one.difference / abs(base):+.2%}"
     between = f" (95% {one.interval[0]:+.4g} to {one.interval[1]:+.4g})" if one.interval is not None else ""

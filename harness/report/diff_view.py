@@ -70,8 +70,9 @@ def _identity(found: Diff) -> Iterator[Part]:
         (change.part, change.target or "all", change.name, show(change.baseline), show(change.candidate))
         for change in found.identity
     )
-    lines = (f"identical: {', '.join(found.same)}",) if found.same else ()
-    yield Part("Identity", lines, ("Part", "Target", "What", "Baseline", "Candidate") if rows else (), rows)
+    lines = [f"identical: {', '.join(found.same)}"] if found.same else []
+    lines += [f"not told by both sides: {', '.join(found.unknown)}"] if found.unknown else []
+    yield Part("Identity", tuple(lines), ("Part", "Target", "What", "Baseline", "Candidate") if rows else (), rows)
 
 
 def _ladders(found: Diff) -> Iterator[Part]:
