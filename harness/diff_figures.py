@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 QUANTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p95_ms": 0.95, "p99_ms": 0.99}
 PER_QUERY = {"ndcg_at_10": "ndcg_at_10", "mrr_at_10": "mrr_at_10", "map": "average_precision"}
 """Metrics of L3 that are means over queries, and the field of a row that each is the mean of."""
+NAMES = {field: name for name, field in PER_QUERY.items()}
 SESSIONS = "calls of both sessions resampled; another pair of sessions may differ more"
 PAIRED = "queries resampled, both sides by the same query"
 BOTH = "from the intervals of both sides, each end at its worst"
@@ -146,7 +147,7 @@ def _compare(
         return whole
     ratio = other / one if one > 0 else None
     whole = msgspec.structs.replace(whole, difference=other - one, ratio=ratio)
-    if found is not None and name in PER_QUERY_METRICS:
+    if found is not None and METRICS[name].tier == "L3":
         return msgspec.structs.replace(whole, interval=(found.low, found.high), how=PAIRED)
     if found is not None and ratio is not None:
         ends = (found.low, found.high)
@@ -232,15 +233,16 @@ def _column(rows: PerQuery, field: str, *, drop: bool) -> NDArray[np.float64] | 
     import numpy as np
 
     kept = [row for row in rows.rows if row.judged]
-    own = [getattr(row.artifact, field) if row.artifact is not None else math.nan for row in kept]
-    values = np.array(own, dtype=np.float64)
+    values = np.array([score_of(row.artifact, field) for row in kept], dtype=np.float64)
     if drop:
-        values = np.array([_of(row.reference, field) for row in kept], dtype=np.float64) - values
+        values = np.array([score_of(row.reference, field) for row in kept], dtype=np.float64) - values
     return values if np.isfinite(values).all() else None
 
 
-def _of(scores: QueryScores | None, field: str) -> float:
-    found: float = getattr(scores, field) if scores is not None else math.nan
+def score_of(scores: QueryScores | None, field: str) -> float:
+    """One metric of one query, NaN where it has none."""
+    by_name: dict[str, float] = getattr(scores, "expected", {})
+    found: float = by_name.get(NAMES.get(field, field), getattr(scores, field, math.nan))
     return found
 
 

@@ -10,7 +10,7 @@ import msgspec
 from harness import ladder, lineage, strict_yaml
 from harness.diff_values import Change, LadderChange, Origin, Refresh, Side
 from harness.policy import Identity
-from harness.records import TIERS, PlannedTarget, Tier, Value
+from harness.records import TIERS, Environment, Plan, PlannedTarget, Tier, Value
 
 Pairs = Sequence[tuple[str | None, str | None]]
 """Targets that are compared: the baseline's name and the candidate's, None where one side has none."""
@@ -219,28 +219,39 @@ def _command(
 def base_notes(baseline: Side, candidate: Side) -> tuple[str, ...]:
     """What moved under two roots beside the candidate itself, and the tiers that it touches, a sentence each."""
     one, other = baseline.records, candidate.records
-    was, now = ({**_base(side), **lineage.machine_class(side.environment)} for side in (one, other))
+    return _moved("since the baseline", (one.plan, one.environment), (other.plan, other.environment))
+
+
+def notes_since(root: Side, here: Environment) -> tuple[str, ...]:
+    """What moved since a root was measured, as far as ``here`` tells: packages that are installed here too, and this harness."""
+    plan, then = root.records.plan, root.records.environment
+    packages = {name: here.packages.get(name, version) for name, version in then.packages.items()}
+    commits = {name: here.facts.get(name) for name in _HARNESS if here.facts.get(name) is not None}
+    now = Environment(format=1, facts={**then.facts, **commits}, packages=packages)
+    return _moved("since it was measured, as installed here", (plan, then), (plan, now))
+
+
+def _moved(since: str, one: tuple[Plan, Environment], other: tuple[Plan, Environment]) -> tuple[str, ...]:
+    was, now = ({**_base(environment), **lineage.machine_class(environment)} for _, environment in (one, other))
+    there = {target.name: target for target in one[0].targets}
     touched: dict[str, dict[Tier, None]] = {}
-    for target in other.plan.targets:
-        there = baseline.target(target.name)
-        for step in target.steps if there is not None else ():
-            assert there is not None
-            sides = ((other, target), (one, there))
-            facts = [lineage.relied_on(side.plan, side.environment, planned, step.tier) for side, planned in sides]
+    for target in other[0].targets:
+        for step in target.steps if target.name in there else ():
+            facts = [lineage.relied_on(*side, t, step.tier) for side, t in ((other, target), (one, there[target.name]))]
             for name, _, _ in lineage.disagreements(facts[0], facts[1]):
                 if name.startswith(_BASE):
                     touched.setdefault(name.partition(".")[2], {})[step.tier] = None
     return tuple(
-        f"the base moved since the baseline: {name} {_word(was.get(name))}, now {_word(now.get(name))}; "
+        f"the base moved {since}: {name} {_word(was.get(name))}, now {_word(now.get(name))}; "
         f"touches {', '.join(touched[name]) if name in touched else 'no tier'}"
         for name in [*was, *(key for key in now if key not in was)]
         if was.get(name) != now.get(name)
     )
 
 
-def _base(side: Any) -> dict[str, Value]:
-    facts = {name.replace("_", " "): side.environment.facts.get(name) for name in _HARNESS}
-    return {**side.environment.packages, **facts}
+def _base(environment: Environment) -> dict[str, Value]:
+    facts = {name.replace("_", " "): environment.facts.get(name) for name in _HARNESS}
+    return {**environment.packages, **facts}
 
 
 def _word(value: Value) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from harness.derive_raw import raw_bytes
-from harness.diff_figures import rows_of
+from harness.diff_figures import rows_of, score_of
 from harness.diff_values import MovedQuery, Reranked, Side
 from harness.records import GROUPS, step_folder
 
@@ -37,10 +36,7 @@ def moved_queries(baseline: Side, candidate: Side, before: str, after: str) -> t
     rows = rows_of(baseline, candidate, before, after)
     if rows is None:
         return (), 0
-    one, other = (
-        np.array([row.artifact.ndcg_at_10 if row.artifact is not None else math.nan for row in side.rows])
-        for side in rows
-    )
+    one, other = (np.array([score_of(row.artifact, "ndcg_at_10") for row in side.rows]) for side in rows)
     change = np.nan_to_num(np.abs(other - one))
     order = np.argsort(-change, kind="stable")[:MOVED_SHOWN]
     starts = np.concatenate(([0], np.cumsum([row.candidates for row in rows[1].rows])))

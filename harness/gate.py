@@ -212,5 +212,11 @@ def _shift(one: Compared) -> str:
         return "no change"
     base = one.baseline
     share = "" if isinstance(base, bool | str) or not base else f", {one.difference / abs(base):+.2%}"
-    between = f" (95% {one.interval[0]:+.4g} to {one.interval[1]:+.4g})" if one.interval is not None else ""
-    return f"change {one.difference:+.4g}{between}{share}"
+    between = f" (95% {_signed(one.interval[0])} to {_signed(one.interval[1])})" if one.interval is not None else ""
+    return f"change {_signed(one.difference)}{between}{share}"
+
+
+def _signed(value: float) -> str:
+    if value == 0:
+        return "0"
+    return f"{int(value):+,}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:+.4g}"

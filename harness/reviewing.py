@@ -13,6 +13,7 @@ from harness import approval, attest, diff, diff_identity, gate, own_ladder, pol
 from harness.answer import Checked, check
 from harness.approval import Asked, Review
 from harness.diff_values import Diff, Side
+from harness.environment import observe
 from harness.errors import AskedWrongly
 from harness.gate import Gates
 from harness.policy import Policy
@@ -69,6 +70,7 @@ def review(
             claim, ladder = under.claim, files.ladder[1]
             notes += [f"your ladder differs: {d.name} sealed {d.sealed}, yours {d.own}" for d in under.differences]
         approval.steps(asked, claim, files.policy.accept_deferred)
+        notes += diff_identity.notes_since(side, observe(policy_file.parent))
         other = _baseline(asked, files, side, notes, progress)
         found, gates = _gates(asked, files, side, other)
         approval.siblings(

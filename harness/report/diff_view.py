@@ -34,7 +34,9 @@ def parts(found: Diff, gates: Gates | None) -> Iterator[Part]:
     if gates is not None:
         rows = tuple((f"{SIGNS[g.verdict]} {g.verdict}", g.what, g.target, g.rule, g.reason) for g in gates.gates)
         yield Part("Gates", head=("Verdict", "Of", "Target", "Rule", "Why"), rows=rows)
-    yield Part("Sides", head=("", "Root", "Digest", "Ladder", "Model", "Verdict"), rows=tuple(_sides(found)))
+    yield Part(
+        "Sides", head=("Side", "Root", "Digest", "Ladder", "Model", "Verdict", "Coverage"), rows=tuple(_sides(found))
+    )
     yield from _verdicts(found)
     yield from _identity(found)
     yield from _ladders(found)
@@ -47,13 +49,13 @@ def parts(found: Diff, gates: Gates | None) -> Iterator[Part]:
 def _sides(found: Diff) -> Iterator[tuple[str, ...]]:
     for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
         revision = f" at {side.revision}" if side.revision else ""
-        yield name, side.root, side.digest, side.ladder, f"{side.model}{revision}", f"{side.verdict}, {_coverage(side)}"
+        yield name, side.root, side.digest, side.ladder, f"{side.model}{revision}", side.verdict, _coverage(side)
 
 
 def _coverage(side: About) -> str:
     names = (("reached", side.reached), ("missed", side.missed), ("deferred", side.deferred))
     said = "; ".join(f"{word} {', '.join(its)}" for word, its in names if its)
-    return f"coverage {'complete' if side.complete else 'partial'}{': ' if said else ''}{said}"
+    return f"{'complete' if side.complete else 'partial'}{': ' if said else ''}{said}"
 
 
 def _verdicts(found: Diff) -> Iterator[Part]:

@@ -101,11 +101,16 @@ def _section(part: Part, number: int) -> Html:
     children = [el("h2", part.title, id=f"part-{number}-name")]
     children += [el("p", escape.shorten(line, CELL)) for line in part.lines]
     if part.rows:
-        rows = [[escape.shorten(cell, CELL) for cell in row] for row in part.rows]
+        rows = [[_cell(escape.shorten(cell, CELL)) for cell in row] for row in part.rows]
         children.append(table(part.title, part.head, rows, "stack"))
     if part.commands:
         children.append(el("pre", join(map(code, part.commands), "\n"), tabindex=0))
     return el("section", *children, id=f"part-{number}", aria_labelledby=f"part-{number}-name")
+
+
+def _cell(value: str) -> str:
+    """A cell of a page; one with a word too long for a phone breaks anywhere, as code does."""
+    return code(value) if any(len(word) > 40 for word in value.split()) else value
 
 
 def _clean(value: str) -> str:

@@ -48,12 +48,11 @@ def test_verify_judges_the_root_again_and_agrees(tiny_root: Path) -> None:
     assert all(check["ran"] for check in said.json["checks"])
 
 
-def test_verify_and_show_and_plan_and_schema_work_without_any_ml_library(
-    tiny_root: Path, tmp_path: Path, tiny_model: Path
-) -> None:
+def test_what_a_reviewer_uses_works_without_any_ml_library(tiny_root: Path, tmp_path: Path, tiny_model: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(NO_ML, encoding="utf-8")
     ladder = write_ladder(tmp_path / "ladder", tiny_model)
-    for command in (["verify", tiny_root], ["show", tiny_root], ["plan", ladder], ["schema"]):
+    diff = ["diff", tiny_root, tiny_root]
+    for command in (["verify", tiny_root], ["show", tiny_root], diff, ["plan", ladder], ["schema"]):
         said = qualify(*command, PYTHONPATH=str(tmp_path))
         assert said.code == 0, f"{command}: {said.err}"
 

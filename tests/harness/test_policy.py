@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from harness import policy
@@ -158,3 +160,12 @@ def test_the_schema_describes_every_key() -> None:
     assert set(found["properties"]) == set(policy.KEYS["Policy"])
     assert set(found["$defs"]["Gate"]["properties"]) == set(policy.KEYS["Gate"])
     assert found["properties"]["gates"]["minItems"] == 1
+
+
+def test_the_schema_is_printed() -> None:
+    from click.testing import CliRunner
+
+    from harness.cli import cli
+
+    said = CliRunner().invoke(cli, ["schema", "--policy"], standalone_mode=False)
+    assert json.loads(said.output)["$defs"].keys() == policy.schema()["$defs"].keys()

@@ -162,9 +162,22 @@ def test_what_moved_under_the_two_is_noted_with_the_tiers_it_touches(place: Path
     resealed(tiny_root, place / "base" / "march", old)
     said = review(place, "--json")
     assert said.code == 0, said.out
-    (note,) = said.json["notes"]
+    (note,) = [note for note in said.json["notes"] if "since the baseline" in note]
     assert note.startswith("the base moved since the baseline: tokenizers 0.1.0, now ")
     assert note.endswith("; touches L0, L1, L2, L3")
+
+
+def test_what_moved_since_the_root_was_measured_is_noted_as_far_as_is_installed_here(
+    place: Path, tiny_root: Path
+) -> None:
+    shutil.move(place / "runs" / "today", place / "gone")
+    old = edited("environment.json", lambda value: value["packages"].update(onnxruntime="1.0.0", unheard_of="1"))
+    resealed(tiny_root, place / "runs" / "today", old)
+    notes = review(place, "--json").json["notes"]
+    (note,) = [note for note in notes if "as installed here" in note and "onnxruntime" in note]
+    assert note.startswith("the base moved since it was measured, as installed here: onnxruntime 1.0.0, now ")
+    assert note.endswith("; touches L0, L1, L2, L3")
+    assert not any("unheard_of" in note and "here" in note for note in notes)
 
 
 def test_a_ladder_of_the_policy_is_what_is_judged_under(place: Path, tiny_root: Path) -> None:
