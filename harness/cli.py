@@ -23,6 +23,7 @@ from harness.cli_approve import review
 from harness.cli_bisect import bisect
 from harness.cli_common import as_json, print_json, refuse_existing, safe, write_new
 from harness.cli_diff import diff
+from harness.cli_export import export
 from harness.cli_history import history
 from harness.cli_inspect import inspect
 from harness.cli_review import attest, verify
@@ -148,6 +149,7 @@ cli.add_command(inspect)
 cli.add_command(bisect)
 cli.add_command(attest)
 cli.add_command(history)
+cli.add_command(export)
 cli.add_command(diff)
 cli.add_command(review)
 

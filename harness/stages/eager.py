@@ -21,11 +21,11 @@ from harness.errors import Blocked
 from harness.raw import SessionFacts, Stated
 from harness.runtimes import tokens
 from harness.runtimes.batching import batches
-from harness.runtimes.torch_eager import Reference
 from harness.stages.timing import shapes, timed_both_ms
 
 if TYPE_CHECKING:
     from harness.records import Value
+    from harness.runtimes.torch_eager import Reference
     from harness.stages.job import Job
 
 _SLEEPY = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
@@ -38,7 +38,7 @@ class Child:
 
     def __init__(self, job: Job) -> None:
         self._socket, theirs = socket.socketpair()
-        places = (job.request.step, str(job.root), str(job.model), str(theirs.fileno()))
+        places = (job.request.step, str(job.root), str(job.model), str(job.adapter or ""), str(theirs.fileno()))
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "harness.worker", "eager", *places],
@@ -89,7 +89,7 @@ def serve(job: Job, parent: socket.socket) -> None:
         if line == _LOAD or model is None:
             model = None  # its memory is free before the next one takes its own
             begin = time.perf_counter()
-            model = Reference(job.model, request.target.threads, names)
+            model = job.reference()
             load_ms = (time.perf_counter() - begin) * 1000
             facts = SessionFacts(load_ms=load_ms, providers=("PyTorch",), options=_stated(request.target.threads))
             parent.sendall(msgspec.json.encode(Stated(facts=facts, shapes=shapes(call))) + b"\n")

@@ -70,6 +70,7 @@ def test_the_page_has_a_picture_and_a_table_of_the_sweep(root: Example) -> None:
     page = html.render(loaded(root.records), root.read, root.files, root.digest)
     assert "4 cells, medians from 12.8 to 512 ms" in page
     assert "Sweep: 4 rows" in page
+    assert "The session that was timed" in page
     assert "Callers at once: 2 rows" in page
     assert "The machine was busy; other processes took 42%" in page
 
