@@ -22,7 +22,10 @@ EVERY_TIER = (*STARTED, "outcome.json", "artifact.json", "blocked.json", "measur
 
 RAW: dict[Tier, tuple[str, ...]] = {
     "L0": ("build.json", "stages.json", "stages.f32", "adapter.json"),
-    "L1": ("samples.json", "memory.json", "machine.json", "sweep.json", "load.json", "load.f32", "end_to_end.json"),
+    "L1": (
+        "samples.json", "memory.json", "machine.json", "sweep.json", "load.json", "load.f32", "end_to_end.json",
+        "paired.json", "eager.json",
+    ),
     "L2": (
         "logits.json", "reference.f32", "artifact.f32", "tokens.json", "tokens.i32", "adapter.json", "adapter.f32",
         "invariance_reference.json", "invariance_reference.f32", "invariance_artifact.json", "invariance_artifact.f32",
