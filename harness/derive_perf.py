@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 from harness.derive_raw import Read, make, raw_record
 from harness.errors import RecordError
-from harness.raw import MachineRaw, MemoryRaw, PerfRaw
-from harness.records import Measurement, PerfOptions, Request, Value
+from harness.raw import MachineRaw, MemoryRaw, PerfRaw, SessionFacts
+from harness.records import Measurement, PerfOptions, PlannedTarget, Request, Value
 from harness.runtimes import RUNTIMES
 from harness.runtimes.onnxruntime import Provider
 
@@ -22,11 +22,12 @@ class _More(TypedDict):
 
 
 NO_CALL = "the ladder asks for none"
+BUSY = "a busy machine"
 
 
 def measurements(request: Request, read: Read) -> list[Measurement]:
     """All of L1. Raises ``RecordError`` for calls that are not the planned ones."""
-    from harness import derive_load
+    from harness import derive_load, derive_paired
 
     raw = raw_record(read, f"{request.step}/samples.json", PerfRaw)
     rss = raw_record(read, f"{request.step}/memory.json", MemoryRaw)
@@ -35,12 +36,15 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
     if options is None:
         raise RecordError(f"{request.step}: expected the options of L1 in the plan, got none; the root is not whole")
     _check_calls(request, options, raw)
-    _check_session(request, raw)
+    check_session(f"{request.step}/samples.json", request.target, raw.session)
+    condition = list(_machine(raw, machine))
+    busy = [f"{found.metric} was {found.value:.0%}" for found in condition if found.note == BUSY and found.value]
     return [
-        *_latency(request, raw),
+        *_latency(request, raw, f"on a busy machine: {', '.join(busy)}" if busy else ""),
+        *derive_paired.measurements(request, read),
         *_memory(request, raw, rss),
         *_growth(request, options, raw),
-        *_machine(raw, machine),
+        *condition,
         *derive_load.measurements(request, options, rss, read),
     ]
 
@@ -48,7 +52,7 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
 # --- latency ----------------------------------------------------------------------------------------------------------
 
 
-def _latency(request: Request, raw: PerfRaw) -> Iterator[Measurement]:
+def _latency(request: Request, raw: PerfRaw, busy: str) -> Iterator[Measurement]:
     from harness.metrics import latency, sampling
 
     steady, count = raw.steady_ms, len(raw.steady_ms)
@@ -60,7 +64,7 @@ def _latency(request: Request, raw: PerfRaw) -> Iterator[Measurement]:
     if summary is None:
         return
     drift = latency.drift(steady, request.seed)
-    held = _Held(steady, drift)
+    held = _Held(steady, drift, busy)
     p50, p95 = latency.bootstrap_median_interval(steady, request.seed), latency.quantile_interval(steady, 0.95)
     yield make("first_call_ratio", raw.first_call_ms / summary.p50_ms if summary.p50_ms else None)
     yield make("min_ms", summary.min_ms, samples=count)
@@ -91,21 +95,23 @@ def _latency(request: Request, raw: PerfRaw) -> Iterator[Measurement]:
 class _Held:
     """Intervals that hold what the figure was in the first third of the calls and in the last, where the two differ.
 
-    A limit that lies between the two is then not decided: the figure drifted over it while it was judged.
+    A limit that lies between the two is then not decided: the figure drifted over it while it was judged. The note says so, and
+    that the machine was busy where it was.
     """
 
-    def __init__(self, steady: Sequence[float], drift: Drift | None) -> None:
+    def __init__(self, steady: Sequence[float], drift: Drift | None, busy: str) -> None:
         drifts = drift is not None and not drift.low <= 1 <= drift.high
         third = len(steady) // 3
         self._thirds = (steady[:third], steady[-third:]) if drifts else ()
-        self._note = f"drifts: the last third took {drift.ratio:.3g} times the first" if drifts and drift else ""
+        drifted = f"drifts: the last third took {drift.ratio:.3g} times the first" if drifts and drift else ""
+        self._note = "; ".join(filter(None, (drifted, busy)))
 
     def over(self, name: str, value: float | None, interval: tuple[float, float] | None) -> _More:
         """The interval and note of a figure in ms: ``mean``, or a percentile."""
         import numpy as np
 
         if not self._thirds or value is None:
-            return {"interval": interval, "note": ""}
+            return {"interval": interval, "note": self._note}
         quantile = {"p50": 0.5, "p90": 0.9, "p95": 0.95}
         ends = [float(np.mean(t) if name == "mean" else np.quantile(t, quantile[name])) for t in self._thirds]
         whole = [value, *ends, *(interval or ())]
@@ -117,7 +123,7 @@ class _Held:
 
         ends = [found for t in self._thirds if (found := latency.throughput_per_s(pairs, t)) is not None]
         if not ends or value is None:
-            return {"interval": None, "note": ""}
+            return {"interval": None, "note": self._note}
         return {"interval": (min(value, *ends), max(value, *ends)), "note": self._note}
 
 
@@ -211,7 +217,7 @@ def _machine(raw: PerfRaw, machine: MachineRaw) -> Iterator[Measurement]:
 def _told(metric: str, value: float | None, above: float | None = None) -> Measurement:
     if value is None:
         return make(metric, None, note="this system does not tell")
-    return make(metric, value, note="a busy machine" if above is not None and value > above else "")
+    return make(metric, value, note=BUSY if above is not None and value > above else "")
 
 
 # --- what was planned -------------------------------------------------------------------------------------------------
@@ -240,13 +246,13 @@ def _check_calls(request: Request, options: PerfOptions, raw: PerfRaw) -> None:
         raise RecordError(f"{where}: expected shapes of {raw.pairs_per_call} pairs a call, got {rows}")
 
 
-def _check_session(request: Request, raw: PerfRaw) -> None:
-    """Raise ``RecordError`` when provider, threads or an option of the session is not the planned one."""
-    where, target, options = f"{request.step}/samples.json", request.target, raw.session.options
-    threads, shown = options.get("intra_op_threads", target.threads), ", ".join(raw.session.providers)
+def check_session(where: str, target: PlannedTarget, facts: SessionFacts) -> None:
+    """Raise ``RecordError`` when provider, threads or an option of a session is not the target's."""
+    options = facts.options
+    threads, shown = options.get("intra_op_threads", target.threads), ", ".join(facts.providers)
     runtime = RUNTIMES.get(target.provider)
-    named = runtime.name if isinstance(runtime, Provider) else raw.session.providers[0]
-    if threads != target.threads or raw.session.providers[:1] != (named,):
+    named = runtime.name if isinstance(runtime, Provider) else facts.providers[0]
+    if threads != target.threads or facts.providers[:1] != (named,):
         raise RecordError(
             f"{where}: expected a session of {target.threads} threads on {named}, as planned, got {threads} threads on {shown}"
         )

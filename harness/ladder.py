@@ -11,12 +11,13 @@ from typing import Any, NoReturn, get_args, get_type_hints
 import msgspec
 
 from evidence.manifest import check_path
-from harness import fields, strict_yaml
+from harness import data_rules, fields, strict_yaml
 from harness.errors import LadderError
 from harness.fields import join, refuse, show, suggest
 from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
 from harness.ladder_schema import schema
 from harness.metrics import catalogue, cells
+from harness.metrics.rerank_names import SCORERS
 from harness.records import TIERS, Limit, Limits, PerfOptions, SessionOptions, Tier, artifact_folder
 
 __all__ = ["PROVIDERS", "Ladder", "defaults", "limits_of", "parse", "schema", "tiers_up_to"]
@@ -58,10 +59,7 @@ def defaults(data: bytes) -> tuple[str, ...]:
         if table is not None:
             found += [f"/tiers/{tier}/{name}" for name in _defaulted(kind) if name not in table]
             if tier == "L3" and isinstance(table["data"], dict):
-                given = table["data"]
-                found += [
-                    f"/tiers/L3/data/{name}" for name in ("split", "query", "positive", "negative") if name not in given
-                ]
+                found += [f"/tiers/L3/data/{name}" for name in data_rules.defaulted(table["data"])]
     for index, target in enumerate(plain["targets"]):
         found += [
             f"/targets/{index}/{name}" for name in ("name", "provider", "threads", "session") if name not in target
@@ -136,9 +134,8 @@ def _check_tiers(ladder: Ladder) -> None:
             refuse(where, f"no tier above the goal {ladder.goal}", "a table", "remove it or raise the goal")
         if table is not None:
             _check_limits(table.limits, tier, f"{where}.limits")
-    data = ladder.tiers.L3.data if ladder.tiers.L3 is not None else ""
-    if not isinstance(data, str) and not is_hub_id(data.dataset):
-        refuse("tiers.L3.data.dataset", "a hub id (org/name)", show(data.dataset))
+    if ladder.tiers.L3 is not None:
+        data_rules.check(ladder.tiers.L3)
 
 
 def _check_targets(ladder: Ladder) -> None:
@@ -210,14 +207,14 @@ def _check_limits(limits: Limits, tier: Tier, where: str) -> None:
 
 def _refuse_metric(name: str, tier: Tier, where: str) -> NoReturn:
     base, dot, parameter = name.partition(".")
-    known = catalogue.METRICS.get(base)
+    known = catalogue.METRICS.get(catalogue.base(name))
     if known is not None and known.parameter:
         got = f"{show(name)}" if dot else f"{show(name)} alone"
         refuse(
             where,
             f"{base}.<{known.parameter}>",
             got,
-            suggest(parameter, catalogue.SCORERS) if known.parameter == "scorer" else "",
+            suggest(parameter, SCORERS) if known.parameter == "scorer" else "",
         )
     if known is not None:
         refuse(where, f"the metric {base!r} without a parameter", show(name), f"write {base}")

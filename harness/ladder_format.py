@@ -184,9 +184,15 @@ KEYS: dict[str, dict[str, str]] = {
         "end_to_end_calls": "Whole requests from text to ranking; 0 for none.",
         "sweep": "Cells of candidates a call, tokens, micro-batch and threads that are timed beside the calls above.",
         "load": "Several callers on one session at once.",
+        "paired": "How L1 is timed in turn with something else: the artifact of `--baseline`, or PyTorch.",
+        "eager": "Whether to time PyTorch fp32 eager beside it, in turn, in a process of its own.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
         "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L1 on every target, by metric.",
+    },
+    "PairedOptions": {
+        "sessions": "Fresh pairs of sessions; each gives one ratio, and the interval is over those.",
+        "calls": "Call pairs in each pair of sessions; who goes first is drawn by the seed.",
     },
     "SweepOptions": {
         "candidates": "Pairs scored by one call.",
@@ -215,10 +221,22 @@ KEYS: dict[str, dict[str, str]] = {
         "limits": "Limits of L2 on every target, by metric.",
     },
     "RerankTier": {
-        "data": "JSONL of groups, relative to the ladder, or a dataset repository on a hub.",
+        "data": "JSONL (or `.parquet`) of groups, relative to the ladder; or a dataset on a hub, an mteb task, or TREC files.",
         "digest": "Digest that the groups must have after the bounds; anything else is refused.",
-        "groups": "Only the first so many groups.",
-        "candidates": "At most so many candidates a group: positives first, then negatives, both in source order.",
+        "groups": "At most so many groups.",
+        "candidates": (
+            "At most so many candidates a group: positives first, but one place for a negative where there is one; then negatives."
+        ),
+        "pairs": "At most so many pairs in all: the selection ends before the first group that would go beyond it.",
+        "select": (
+            "Which groups: the `first`; a `seeded` sample; or one `stratified` by the number of positives. A sample reads the whole"
+            " source and needs a bound of `groups` or `pairs`."
+        ),
+        "negatives": "Which negatives of a group that is cut: the `first`, or a `seeded` choice.",
+        "unjudged": (
+            "Groups without both a positive and a negative: `keep` scores them and leaves them out of the means, `drop` leaves them"
+            " out before the bounds. Both are counted."
+        ),
         "batch_size": "Pairs in a batch. With a fixed shape it is the shape's batch.",
         "max_length": "Tokens after which a pair is cut; at most what the candidate takes.",
         "resamples": "Bootstrap resamples of queries for an interval.",
@@ -226,14 +244,24 @@ KEYS: dict[str, dict[str, str]] = {
         "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L3 on every target, by metric.",
     },
-    "HubData": {
-        "dataset": "Repository id of the dataset.",
-        "revision": "Its commit, 40 hex digits.",
+    "DataSource": {
+        "dataset": "Repository id of a dataset on a hub.",
+        "mteb": "Name of a reranking task of mteb, as `mteb.get_task` takes it.",
+        "trec": "The files of a TREC collection.",
+        "revision": "Commit of the dataset, 40 hex digits; for a task, the one that mteb itself loads.",
         "split": "The split to read.",
-        "config": "The configuration, where the dataset has several.",
+        "config": "The configuration of a dataset, or the subset of a task, where there are several.",
         "query": "The column with the query, text.",
         "positive": "The column with the relevant documents, a list of text.",
         "negative": "The column with the other documents, a list of text.",
+        "documents": "The column with all documents, a list of text, where relevance is graded; instead of `positive` and `negative`.",
+        "gains": "The column with the gain of each of `documents`, a list of numbers of at least 0.",
+    },
+    "TrecFiles": {
+        "queries": "`id`, a tab, the text; or `.jsonl` of `id` (or `_id`) and `text`.",
+        "docs": "As `queries`, with a `title` if wanted.",
+        "qrels": "`query 0 document relevance`. A relevance below 0 is gain 0, as is no judgement.",
+        "run": "`query Q0 document rank score tag`: the candidates of each query, the highest score first.",
     },
     "Limit": {
         "at_most": "The measurement must not be above it.",

@@ -11,6 +11,7 @@ import msgspec
 
 from harness.ladder_format import HUB_ID, KEYS, Ladder
 from harness.metrics import catalogue
+from harness.metrics.rerank_names import pattern
 from harness.records import TIERS, Tier
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -30,7 +31,9 @@ def schema() -> dict[str, Any]:
         definitions["TargetLimits"]["properties"][tier] = dict(reference)
     for name in ("CandidateReference", "AdapterReference"):
         definitions[name]["properties"]["model"]["pattern"] = r"^(\.{0,2}/.*|\.{1,2}|[A-Za-z0-9_][A-Za-z0-9._/-]*)$"
-    definitions["HubData"]["properties"]["dataset"]["pattern"] = f"^{HUB_ID.pattern.replace(chr(92) + 'Z', '$')}$"
+    source = definitions["DataSource"]
+    source["properties"]["dataset"]["pattern"] = f"^{HUB_ID.pattern.replace(chr(92) + 'Z', '$')}$"
+    source["oneOf"] = [{"required": [kind]} for kind in ("dataset", "mteb", "trec")]
     del definitions["Limit"]
     top: dict[str, Any] = definitions.pop("Ladder")
     return {"$schema": DIALECT} | top | {"title": "qualify ladder, format 1", "$defs": definitions}
@@ -45,10 +48,13 @@ def _limits(tier: Tier) -> dict[str, Any]:
         if metric.tier != tier or name in fixed:
             continue
         described = _limit(metric.kind) | {"description": f"{metric.meaning} [{metric.unit}]"}
+        anywhere = pattern(name) if tier == "L3" else name
         if metric.parameter:
-            patterns[f"^{name}\\.({catalogue.PARAMETERS[metric.parameter].pattern})$"] = described
-        else:
-            plain[name] = described
+            patterns[f"^{anywhere}\\.({catalogue.PARAMETERS[metric.parameter].pattern})$"] = described
+            continue
+        plain[name] = described
+        if anywhere != name:  # the editor completes the name at 10 and takes it at any other cut-off
+            patterns[f"^{anywhere}$"] = described
     return {
         "title": f"limits of {tier}",
         "type": "object",

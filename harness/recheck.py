@@ -5,6 +5,7 @@ claim: it is recomputed and compared, and a difference is a fault that shows bot
 
     Q-RECORD    a record is not what the format says
     Q-LADDER    the sealed plan does not follow from the sealed ladder and the sealed facts
+    Q-DATA      the groups are not what the plan says of them: source, bounds, counts by kind
     Q-REQUEST   a step was asked something else than the plan says
     Q-METRIC    a measurement is not what the raw samples give
     Q-FINDING   a finding is not what limit and measurement give
@@ -20,7 +21,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import msgspec
 
 from evidence.manifest import Fault, digest_of
-from harness import derive, derive_rerank, judge, ladder, lineage, plan, records
+from harness import data, derive, derive_rerank, group_facts, judge, ladder, lineage, plan, records
 from harness.derive_raw import Read
 from harness.errors import QualifyError
 from harness.raw import ArtifactRef
@@ -63,6 +64,7 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
     read, paths = merged(found.lineage, read, paths)
     faults = list(_plan_faults(found.plan, read))
     plan_digest = digest_of(read(records.PLAN))
+    faults += _data_faults(found.plan, read)
     for origin, its in found.origins.items():
         faults += _plan_faults(its.plan, read, records.origin_folder(origin))
     outcomes: dict[tuple[str, Tier], Outcome] = {}
@@ -107,6 +109,20 @@ def _plan_faults(sealed: Plan, read: Read, place: str = "") -> Iterator[Fault]:
         yield _fault("Q-LADDER", at, f"{at}: expected a ladder that gives the sealed plan, got: {error}")
         return
     yield from _differences("Q-LADDER", place + records.PLAN, msgspec.to_builtins(sealed), msgspec.to_builtins(made))
+
+
+def _data_faults(sealed: Plan, read: Read) -> Iterator[Fault]:
+    """Q-DATA: the groups counted again. That they are the bytes which the plan pins is for the bundle to say."""
+    fact, options = sealed.inputs.groups, sealed.options.L3
+    if fact is None or options is None:
+        return
+    try:
+        groups = data.read_groups(read(records.GROUPS), records.GROUPS)
+        found = group_facts.disagreements(fact, groups, options, sealed.seed)
+    except (QualifyError, OSError, LookupError) as error:
+        found = [f"expected groups, got: {error}"]
+    for text in found:
+        yield _fault("Q-DATA", records.PLAN, f"{records.PLAN}: inputs.groups: {text}")
 
 
 def _carried(

@@ -87,6 +87,13 @@ class BuildOptions(Record, frozen=True):
     memory_limit_bytes: PositiveInt = MEMORY_LIMIT_BYTES
 
 
+class PairedOptions(Record, frozen=True):
+    """L1 beside something else: fresh pairs of sessions, and call pairs in each. A session is one sample, a call is none."""
+
+    sessions: Annotated[int, msgspec.Meta(ge=6)] = 14
+    calls: Annotated[int, msgspec.Meta(ge=2)] = 40
+
+
 class SessionOptions(Record, frozen=True):
     """How a target's sessions are made, in every tier: what changes their speed and is no part of the artifact.
 
@@ -130,6 +137,8 @@ class PerfOptions(Record, frozen=True):
 
     Steady calls go on until the 95% interval of their median is at most ``interval`` of it wide, once there are ``min_calls``, and
     end in any case at ``calls``, or when they have taken ``seconds``.
+
+    ``paired`` says how it is timed in turn with the baseline's artifact, and with PyTorch where ``eager`` asks for it.
     """
 
     candidates: PositiveInt = 32
@@ -144,6 +153,8 @@ class PerfOptions(Record, frozen=True):
     end_to_end_calls: Count = 0
     sweep: SweepOptions | None = None
     load: LoadOptions | None = None
+    paired: PairedOptions = PairedOptions()
+    eager: bool = False
     time_limit_s: Seconds = 900.0
     memory_limit_bytes: PositiveInt = MEMORY_LIMIT_BYTES
 
@@ -166,25 +177,46 @@ class ParityOptions(Record, frozen=True):
     memory_limit_bytes: PositiveInt = MEMORY_LIMIT_BYTES
 
 
-class HubData(Record, frozen=True):
-    """A dataset repository on a hub, pinned: rows of ``query``, ``positive`` (list) and ``negative`` (list)."""
+class TrecFiles(Record, frozen=True):
+    """The files of a TREC collection, relative to the ladder: texts by id, judgements, and a run that gives the candidates."""
 
-    dataset: str
-    revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")]
+    queries: str
+    docs: str
+    qrels: str
+    run: str
+
+
+class DataSource(Record, frozen=True):
+    """Groups from somewhere else than one file: exactly one of ``dataset`` (a hub's), ``mteb`` (a task) and ``trec`` is given.
+
+    A row of a dataset holds ``query`` and lists of ``positive`` and ``negative`` texts, or, where ``documents`` is given, a list of
+    texts and a list of their ``gains``. ``revision`` pins a dataset, and the one that an mteb task loads.
+    """
+
+    dataset: str | None = None
+    mteb: str | None = None
+    trec: TrecFiles | None = None
+    revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")] | None = None
     split: str = "test"
     config: str | None = None
     query: str = "query"
     positive: str = "positive"
     negative: str = "negative"
+    documents: str | None = None
+    gains: str = "gains"
 
 
 class RerankOptions(Record, frozen=True):
-    """L3: the bounded set. ``data`` is a JSONL file beside the ladder, or a pinned hub dataset; the bounds are part of the result."""
+    """L3: the bounded set. ``data`` is a JSONL or parquet file beside the ladder, or a source; the bounds are part of the result."""
 
-    data: str | HubData
+    data: str | DataSource
     digest: Annotated[str, msgspec.Meta(pattern="^blake3:[0-9a-f]{64}$")] | None = None
     groups: PositiveInt | None = None
-    candidates: PositiveInt | None = None
+    candidates: Annotated[int, msgspec.Meta(ge=2)] | None = None
+    pairs: PositiveInt | None = None
+    select: Literal["first", "seeded", "stratified"] = "first"
+    negatives: Literal["first", "seeded"] = "first"
+    unjudged: Literal["keep", "drop"] = "keep"
     batch_size: PositiveInt = 32
     max_length: PositiveInt = 512
     resamples: PositiveInt = 10_000
@@ -259,26 +291,32 @@ class Candidate(Record, frozen=True, omit_defaults=True):
 
 
 class DataFact(Record, frozen=True):
-    """Data that will be scored, pinned: file in the root, digest (``blake3:``), where it came from, rows and bounds."""
+    """Data that will be scored, pinned: file in the root, digest (``blake3:``), where it came from, rows and bounds.
+
+    ``counts`` is what was counted by kind, of groups alone; ``notes`` says the same in sentences, with the rule for each.
+    """
 
     path: str
     digest: str
     source: str
     rows: int
     bounds: dict[str, Value] = {}
+    counts: dict[str, int] = {}
     notes: tuple[str, ...] = ()
 
 
 class Inputs(Record, frozen=True):
     """The data of the root. ``groups`` is null with ``groups_blocked`` set when the dataset could not be had.
 
-    ``calibration`` are the pairs that a static int8 conversion measures activations on.
+    ``calibration`` are the pairs that a static int8 conversion measures activations on. ``baseline`` is the manifest of the root that
+    L1 is compared with: its digest is that root's digest, and its rows are the files that it names.
     """
 
     pairs: DataFact | None
     groups: DataFact | None
     groups_blocked: str | None = None
     calibration: DataFact | None = None
+    baseline: DataFact | None = None
 
 
 class PrebuiltArtifact(Record, frozen=True):
@@ -568,3 +606,4 @@ LADDER, PLAN, ENVIRONMENT, LINEAGE, CLAIM = (
     "qualification.json",
 )
 PAIRS, GROUPS, CALIBRATION = "inputs/pairs.jsonl", "inputs/groups.jsonl", "inputs/calibration.jsonl"
+BASELINE = "inputs/baseline.b3"

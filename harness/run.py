@@ -12,14 +12,14 @@ from pathlib import Path
 import msgspec
 
 from evidence import manifest, seal
-from harness import adapter, candidate, data, judge, ladder, launch, plan, records, step
+from harness import adapter, candidate, data, judge, ladder, launch, plan, records, sources, step
+from harness.baseline import Baseline
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotSealed, Unavailable
 from harness.prebuilt import pin
 from harness.preserve import Past
 from harness.records import (
     DataFact,
-    HubData,
     Inputs,
     Outcome,
     Plan,
@@ -32,6 +32,7 @@ from harness.records import (
     Verdict,
     to_json,
 )
+from harness.sources import read_bytes
 from harness.step import INTERRUPTED, Watcher, now
 
 
@@ -45,6 +46,7 @@ class Prepared(Record, frozen=True):
     adapter_folder: Path | None
     prebuilt: dict[str, Path]
     files: dict[str, bytes]
+    baseline: Baseline | None = None
 
 
 class Climbed(Record, frozen=True):
@@ -56,8 +58,11 @@ class Climbed(Record, frozen=True):
     interrupted: bool
 
 
-def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
-    """Read, resolve and plan. Raises LadderError, CandidateError or Unavailable; writes nothing but the hub client's cache."""
+def prepare(ladder_path: Path, model: str | None = None, beside: Baseline | None = None) -> Prepared:
+    """Read, resolve and plan; L1 is compared with ``beside``.
+
+    Raises LadderError, CandidateError or Unavailable; writes nothing but the hub client's cache.
+    """
     try:
         ladder_bytes = ladder_path.read_bytes()
     except OSError as error:
@@ -73,6 +78,13 @@ def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
     paths = {t.name: base / t.artifact for t in asked.targets if t.artifact is not None and t.deferred is None}
     prebuilt: dict[str, PrebuiltArtifact] = {target: pin(path) for target, path in paths.items()}
     inputs, files = _inputs(asked, base)
+    if beside is not None:
+        if asked.tiers.L1 is None:
+            raise AskedWrongly(
+                f"--baseline {beside.root}: expected a ladder that climbs L1, got one with the goal {asked.goal}; leave it out"
+            )
+        inputs = msgspec.structs.replace(inputs, baseline=beside.fact)
+        files[records.BASELINE] = beside.manifest
     made = plan.make(asked, ladder_bytes, resolved.candidate, inputs, prebuilt)
     return Prepared(
         plan=made,
@@ -82,6 +94,7 @@ def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
         adapter_folder=resolved.adapter,
         prebuilt=paths,
         files=files,
+        baseline=beside,
     )
 
 
@@ -105,28 +118,14 @@ def _inputs(asked: ladder.Ladder, base: Path) -> tuple[Inputs, dict[str, bytes]]
         own = asked.tiers.L2.pairs if asked.tiers.L2 is not None else None
         found = data.builtin_pairs()
         if own is not None:
-            found = (*data.read_pairs(_read(base / own, own), own), *found)
+            found = (*data.read_pairs(read_bytes(base / own, own, "a JSONL file"), own), *found)
         files[records.PAIRS] = data.render_pairs(found)
         pairs = data.pair_facts(found, source=f"built-in and {own}" if own else "built-in")
     calibration = _calibration(asked, base, files)
     if asked.tiers.L3 is not None:
-        options = asked.tiers.L3
         try:
-            if isinstance(options.data, HubData):
-                raw = launch.load_dataset(options.data, options.groups, options.candidates)
-                source = f"{options.data.dataset}@{options.data.revision}:{options.data.split}"
-            else:
-                raw, source = _read(base / options.data, options.data), options.data
-            read = data.read_groups(raw, source)
-            bounded = data.bound(read, options.groups, options.candidates)
-            files[records.GROUPS] = data.render_groups(bounded)
-            groups = data.group_facts(
-                bounded,
-                source=source,
-                available=len(read),
-                max_groups=options.groups,
-                max_candidates=options.candidates,
-            )
+            found_groups, groups = sources.load(asked.tiers.L3, asked.seed, base)
+            files[records.GROUPS] = data.render_groups(found_groups)
         except Unavailable as error:
             blocked = str(error)
     return Inputs(pairs=pairs, groups=groups, groups_blocked=blocked, calibration=calibration), files
@@ -137,20 +136,13 @@ def _calibration(asked: ladder.Ladder, base: Path, files: dict[str, bytes]) -> D
     options = asked.tiers.L0.int8
     if options.calibration is None:
         return None
-    found = data.read_pairs(_read(base / options.calibration, options.calibration), options.calibration)
+    found = data.read_pairs(
+        read_bytes(base / options.calibration, options.calibration, "a JSONL file"), options.calibration
+    )
     bounded = found[: options.pairs]
     files[records.CALIBRATION] = data.render_pairs(bounded)
     facts = data.pair_facts(bounded, source=options.calibration)
     return msgspec.structs.replace(facts, path=records.CALIBRATION, bounds={"pairs": options.pairs})
-
-
-def _read(path: Path, named: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise AskedWrongly(
-            f"{named}: expected a JSONL file beside the ladder, got {error.strerror}; correct the path in the ladder"
-        ) from error
 
 
 def climb(prepared: Prepared, out: Path, watcher: Watcher, past: Past | None = None) -> Climbed:
@@ -216,6 +208,7 @@ def _run(prepared: Prepared, staging: Path, request: Request, planned: PlannedSt
         model=prepared.model_folder,
         prebuilt=prepared.prebuilt.get(name),
         adapter=prepared.adapter_folder,
+        baseline=prepared.baseline.artifact(name) if prepared.baseline is not None else None,
     )
     return step.run(request, planned.limits, places, watcher)
 

@@ -316,7 +316,7 @@ def test_what_a_library_raises_is_blocked_with_its_class_and_versions(empty_benc
     broken = replace(empty_bench, model=model)
     ran = broken.run(broken.request("L0"))
     assert ran.exit.code == 30
-    assert ran.reason.startswith("build ended with json.decoder.JSONDecodeError: ")
+    assert ran.reason.startswith(f"build of {broken.candidate.model} ended with json.decoder.JSONDecodeError: ")
     assert "(torch 2." in ran.reason
     assert "Traceback" in ran.log()
 

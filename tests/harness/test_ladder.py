@@ -105,6 +105,8 @@ def test_defaults_are_the_values_that_the_ladder_did_not_give() -> None:
         "/tiers/L1/seconds",
         "/tiers/L1/growth_calls",
         "/tiers/L1/end_to_end_calls",
+        "/tiers/L1/paired",
+        "/tiers/L1/eager",
         "/tiers/L1/time_limit_s",
         "/tiers/L1/memory_limit_bytes",
         "/tiers/L2/batch_size",
@@ -115,6 +117,9 @@ def test_defaults_are_the_values_that_the_ladder_did_not_give() -> None:
         "/tiers/L2/deadlock_s",
         "/tiers/L2/time_limit_s",
         "/tiers/L2/memory_limit_bytes",
+        "/tiers/L3/select",
+        "/tiers/L3/negatives",
+        "/tiers/L3/unjudged",
         "/tiers/L3/batch_size",
         "/tiers/L3/max_length",
         "/tiers/L3/resamples",
@@ -177,7 +182,10 @@ STRUCTURE = {
     "missing-precision": (changed(b"precision: fp32, ", b""), f": targets[0].precision: expected {PRECISION}, got nothing; add the key"),
     "missing-data": (
         changed(b"data: groups.jsonl, ", b""),
-        ": tiers.L3.data: expected text or a table with dataset, revision, got nothing; add the key",
+        (
+            ": tiers.L3.data: expected text or a table with dataset, mteb, trec, revision, split, config, query, positive,"
+            " negative, documents, gains, got nothing; add the key"
+        ),
     ),
     "wrong-precision": (
         changed(b"precision: fp16", b"precision: fp61"),

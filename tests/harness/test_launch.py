@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,10 +10,7 @@ import psutil
 import pytest
 
 from harness import launch, process
-from harness.data import read_groups
-from harness.errors import Unavailable
-from harness.records import Exit, HubData, PerfOptions
-from tests.support.hub import COMMIT, Hub, Repository
+from harness.records import Exit, PerfOptions
 from tests.support.steps import OPTIONS, Bench, Ran
 
 ENDLESS = msgspec.structs.replace(
@@ -208,53 +204,3 @@ def test_nothing_that_a_child_started_outlives_it(tmp_path: Path) -> None:
     pids = [int(pid) for pid in (tmp_path / "stdout").read_text().split()]
     assert len(pids) == 2
     assert not [pid for pid in pids if psutil.pid_exists(pid)]
-
-
-ROWS: list[dict[str, object]] = [
-    {"query": "one", "positive": ["a", "b"], "negative": ["c", "d", "e"]},
-    {"query": "two", "positive": ["f"], "negative": ["g"]},
-    {"query": "three", "positive": ["h"], "negative": ["i"]},
-]
-HUB = HubData(dataset="some/ranking", revision=COMMIT)
-
-
-@pytest.fixture
-def hub_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    return monkeypatch
-
-
-def rows_repository(rows: list[dict[str, object]]) -> dict[str, Repository]:
-    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    return {"some/ranking": Repository(commits={COMMIT: {"test.jsonl": lines}}, kind="dataset")}
-
-
-def test_the_first_rows_of_a_pinned_hub_dataset_become_groups(hub_home: pytest.MonkeyPatch) -> None:
-    with Hub(rows_repository(ROWS)) as hub:
-        hub_home.setenv("HF_ENDPOINT", hub.endpoint)
-        groups = read_groups(launch.load_dataset(HUB, 2, 2), "hub")
-    assert [(group.query, [(doc.text, doc.gain) for doc in group.candidates]) for group in groups] == [
-        ("one", [("a", 1.0), ("b", 1.0), ("c", 0.0), ("d", 0.0)]),
-        ("two", [("f", 1.0), ("g", 0.0)]),
-    ]
-
-
-def test_a_column_that_is_not_there_is_named_with_those_that_are(hub_home: pytest.MonkeyPatch) -> None:
-    asked = msgspec.structs.replace(HUB, positive="relevant")
-    with Hub(rows_repository(ROWS[2:])) as hub:
-        hub_home.setenv("HF_ENDPOINT", hub.endpoint)
-        with pytest.raises(Unavailable) as caught:
-            launch.load_dataset(asked, 1, None)
-    assert str(caught.value) == (
-        f"dataset some/ranking@{COMMIT} split test: row 1: expected a column 'relevant', got query, positive, negative;"
-        " name it in the ladder"
-    )
-
-
-def test_a_dataset_that_is_not_there_is_unavailable_by_name_and_revision(hub_home: pytest.MonkeyPatch) -> None:
-    with Hub({}) as hub:
-        hub_home.setenv("HF_ENDPOINT", hub.endpoint)
-        with pytest.raises(Unavailable, match=f"^dataset some/ranking@{COMMIT} split test: expected its rows, got "):
-            launch.load_dataset(HUB, 1, None)

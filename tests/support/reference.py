@@ -27,16 +27,18 @@ from harness.metrics.direction import better
 from harness.policy import Gate, Pin, Policy
 from harness.records import (
     TIERS,
+    DataSource,
     HalfOptions,
-    HubData,
     IntegerOptions,
     Limit,
     LoadOptions,
+    PairedOptions,
     Precision,
     Record,
     SessionOptions,
     SweepOptions,
     Tier,
+    TrecFiles,
 )
 
 DOCS = Path(__file__).parent.parent.parent / "docs/reference"
@@ -57,7 +59,7 @@ STRUCTS: dict[str, type[Record]] = {
             ParityTier,
             RerankTier,
         ),
-        *(HubData, Limit, SessionOptions, SweepOptions, LoadOptions, Policy, Pin, Gate),
+        *(DataSource, TrecFiles, Limit, SessionOptions, PairedOptions, SweepOptions, LoadOptions, Policy, Pin, Gate),
     )
 }
 

@@ -11,6 +11,8 @@ import msgspec
 
 from evidence.seal import write_new
 from harness import candidate, data, launch, records
+from harness.bounds import Bounds, whole
+from harness.group_facts import facts
 from harness.prebuilt import pin
 from harness.records import (
     BuildOptions,
@@ -168,7 +170,7 @@ def bench(root: Path, model: Path, texts: tuple[tuple[str, str], ...] = PAIRS, *
         write_new(root, records.GROUPS, data.render_groups(groups))
     inputs = Inputs(
         pairs=data.pair_facts(pairs, source="test"),
-        groups=data.group_facts(groups, source="test", available=len(groups), max_groups=None, max_candidates=None),
+        groups=facts(whole(groups), source="groups.jsonl", bounds=Bounds()),
     )
     resolved = candidate.resolve(str(model), None, model.parent, headless=headless)
     return Bench(root, resolved.folder, resolved.candidate, inputs)
