@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
+from harness.errors import AskedWrongly
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout.")
+
+junit = click.option(
+    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write every finding as JUnit XML; must not exist."
+)
+sarif = click.option(
+    "--sarif", type=click.Path(path_type=Path), metavar="FILE", help="Write what is not PASS as SARIF; must not exist."
+)
+
+
+def refuse_existing(out: Path | None) -> None:
+    """A file or folder to make: it must not exist, and not stand in a root, which is never changed."""
+    if out is None:
+        return
+    if out.exists() or out.is_symlink():
+        raise AskedWrongly(
+            f"{out}: expected a path that does not exist, got an existing one; name another or remove it"
+        )
+    for folder in out.absolute().resolve().parents:
+        if (folder / "SEAL").exists() and (folder / "MANIFEST.b3").exists():
+            raise AskedWrongly(f"{out}: expected a path outside any root, got one in {folder.name}; name another")
 
 
 def print_json(answer: object) -> None:

@@ -17,7 +17,7 @@ from harness.fields import join, refuse, show, suggest
 from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
 from harness.ladder_schema import schema
 from harness.metrics import catalogue
-from harness.records import TIERS, Limit, Limits, Tier, artifact_folder
+from harness.records import TIERS, Limit, Limits, Tier, artifact_folder, gate_folder
 
 __all__ = ["PROVIDERS", "Ladder", "defaults", "limits_of", "parse", "schema", "tiers_up_to"]
 
@@ -38,6 +38,7 @@ def parse(data: bytes, where: str = "ladder.yaml") -> Ladder:
         _check_candidate(ladder)
         _check_tiers(ladder)
         _check_targets(ladder)
+        _check_gates(ladder)
     except (strict_yaml.YamlError, fields.FieldError) as error:
         message = f"{where}: {error}"
         raise LadderError(message) from error
@@ -62,6 +63,9 @@ def defaults(data: bytes) -> tuple[str, ...]:
                 found += [
                     f"/tiers/L3/data/{name}" for name in ("split", "query", "positive", "negative") if name not in given
                 ]
+    for index, gate in enumerate(plain.get("gates", ())):
+        found += [f"/gates/{index}/{name}" for name in ("folder", "time_limit_s") if name not in gate]
+    found += ["/lock/parity"] * ("lock" in plain and "parity" not in plain["lock"])
     for index, target in enumerate(plain["targets"]):
         found += [f"/targets/{index}/{name}" for name in ("name", "provider", "threads") if name not in target]
     return tuple(found)
@@ -156,6 +160,16 @@ def _check_targets(ladder: Ladder) -> None:
             if not limits_of(ladder, target, tier):
                 do = "a tier without limits would decide nothing; add a limit"
                 refuse(f"tiers.{tier}.limits", f"at least one limit for the target {name}", "none", do)
+
+
+def _check_gates(ladder: Ladder) -> None:
+    names = [gate.name for gate in ladder.gates]
+    for index, gate in enumerate(ladder.gates):
+        where = f"gates[{index}]"
+        if names.index(gate.name) != index:
+            refuse(f"{where}.name", "each gate's name once", show(gate.name), "name this gate otherwise")
+        if check_path(f"{gate_folder(gate.name)}/gate.json"):
+            refuse(f"{where}.name", "a name that every file system takes", show(gate.name), "choose another")
 
 
 def _check_limits(limits: Limits, tier: Tier, where: str) -> None:

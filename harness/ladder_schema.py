@@ -86,7 +86,7 @@ def _without_null(node: Any) -> Any:
     made = {
         key: _without_null(value)
         for key, value in node.items()
-        if not (key == "default" and (value in (None, "") or isinstance(value, dict)))
+        if not (key == "default" and (value in (None, "", ()) or isinstance(value, dict)))
     }
     options = made.get("anyOf")
     if isinstance(options, list):

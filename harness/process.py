@@ -36,10 +36,12 @@ def run(
     folder: Path,
     time_limit_s: float,
     started: Callable[[int], None],
-    on_line: Callable[[bytes], bytes],
+    on_line: Callable[[bytes], bytes] | None,
+    where: Path | None = None,
 ) -> Exit:
     """Run ``command`` plus the number of a socket's descriptor; output goes to ``folder/stdout`` and ``folder/stderr``.
 
+    Without ``on_line`` there is no socket and the command stays as it is. It runs in ``where``, in ``folder`` without it.
     ``started`` is told the process id. ``on_line`` is given each line the child writes to the socket and returns what to
     answer (mostly nothing). Whatever ends this function, also an interrupt, the child and all it started are dead by then.
     """
@@ -54,20 +56,20 @@ def run(
         (folder / "stderr").open("xb") as err,
     ):
         child = subprocess.Popen(
-            [*command, str(theirs.fileno())],
+            [*command, *((str(theirs.fileno()),) if on_line is not None else ())],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            cwd=folder,
+            cwd=where or folder,
             env={**environment, MARK: mark},
-            pass_fds=(theirs.fileno(),),
+            pass_fds=(theirs.fileno(),) if on_line is not None else (),
             start_new_session=True,
         )
         timed_out = True
         try:
             theirs.close()
             started(child.pid)
-            timed_out = not _serve(child, ours, begin + time_limit_s, on_line)
+            timed_out = not _serve(child, ours, begin + time_limit_s, on_line or (lambda _line: b""))
         finally:
             _end(child, mark)
     code = child.returncode

@@ -6,13 +6,13 @@ crashes is BLOCKED, an interrupt ends the climb but what was measured is sealed 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from evidence import manifest, seal
-from harness import candidate, data, judge, ladder, launch, plan, records, step
+from harness import candidate, data, gates, judge, ladder, launch, plan, quality, records, step
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotSealed, Unavailable
 from harness.preserve import Past
@@ -54,22 +54,21 @@ class Climbed(Record, frozen=True):
     interrupted: bool
 
 
-def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
-    """Read, resolve and plan. Raises LadderError, CandidateError or Unavailable; writes nothing but the hub client's cache."""
-    try:
-        ladder_bytes = ladder_path.read_bytes()
-    except OSError as error:
-        raise AskedWrongly(
-            f"{ladder_path}: expected a ladder file, got {error.strerror}; give the path of a YAML ladder"
-        ) from error
+def prepare(ladder_path: Path, model: str | None = None, only: Sequence[str] = ()) -> Prepared:
+    """Read, resolve and plan, ``only`` the targets of these names if there are any; writes nothing but the hub client's cache.
+
+    Raises LadderError, CandidateError or Unavailable.
+    """
+    ladder_bytes = read_ladder(ladder_path)
     asked = ladder.parse(ladder_bytes, ladder_path.name)
+    climbed = plan.restrict(asked, only)[0].targets  # refuses a name before a model is fetched
     base = ladder_path.parent
     name, revision, model_base = _model(asked, model, base)
     resolved = candidate.resolve(name, revision, model_base)
-    paths = {t.name: base / t.artifact for t in asked.targets if t.artifact is not None and t.deferred is None}
+    paths = {t.name: base / t.artifact for t in climbed if t.artifact is not None and t.deferred is None}
     prebuilt: dict[str, PrebuiltArtifact] = {target: candidate.prebuilt(path) for target, path in paths.items()}
     inputs, files = _inputs(asked, base)
-    made = plan.make(asked, ladder_bytes, resolved.candidate, inputs, prebuilt)
+    made = plan.make(asked, ladder_bytes, resolved.candidate, inputs, prebuilt, only)
     return Prepared(
         plan=made,
         ladder_bytes=ladder_bytes,
@@ -78,6 +77,16 @@ def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
         prebuilt=paths,
         files=files,
     )
+
+
+def read_ladder(path: Path) -> bytes:
+    """The bytes of a ladder file. Raises AskedWrongly."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AskedWrongly(
+            f"{path}: expected a ladder file, got {error.strerror}; give the path of a YAML ladder"
+        ) from error
 
 
 def _model(asked: ladder.Ladder, override: str | None, base: Path) -> tuple[str, str | None, Path]:
@@ -124,7 +133,24 @@ def _inputs(asked: ladder.Ladder, base: Path) -> tuple[Inputs, dict[str, bytes]]
             )
         except Unavailable as error:
             blocked = str(error)
-    return Inputs(pairs=pairs, groups=groups, groups_blocked=blocked, calibration=calibration), files
+    lock = _lock(asked, base, files)
+    return Inputs(pairs=pairs, groups=groups, groups_blocked=blocked, calibration=calibration, lock=lock), files
+
+
+def _lock(asked: ladder.Ladder, base: Path, files: dict[str, bytes]) -> DataFact | None:
+    """The file that pins the packages, put into ``files``; None where none is named."""
+    if asked.lock is None:
+        return None
+    named = asked.lock.file
+    try:
+        content = _read(base / named, named)
+        rows = len(quality.pins(content.decode("utf-8"), named))
+    except UnicodeDecodeError as error:
+        raise AskedWrongly(
+            f"{named}: expected UTF-8 text, got {error.reason}; name the file that pins the packages"
+        ) from error
+    files[records.LOCK] = content
+    return DataFact(path=records.LOCK, digest=manifest.digest_of(content), source=named, rows=rows)
 
 
 def _calibration(asked: ladder.Ladder, base: Path, files: dict[str, bytes]) -> DataFact | None:
@@ -144,7 +170,7 @@ def _read(path: Path, named: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise AskedWrongly(
-            f"{named}: expected a JSONL file beside the ladder, got {error.strerror}; correct the path in the ladder"
+            f"{named}: expected a file beside the ladder, got {error.strerror}; correct the path in the ladder"
         ) from error
 
 
@@ -173,13 +199,17 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
     write = _writer(staging)
     write(records.LADDER, prepared.ladder_bytes)
     write(records.PLAN, plan_bytes)
-    write(records.ENVIRONMENT, to_json(observe(prepared.ladder_folder)))
+    environment = observe(prepared.ladder_folder, every_package=prepared.plan.lock is not None)
+    write(records.ENVIRONMENT, to_json(environment))
     for path, content in prepared.files.items():
         write(path, content)
+    told = watcher.gate
+    left = gates.run_all(prepared.plan.gates, staging, prepared.ladder_folder, plan_digest, told)
+    claims = quality.gate_claims(prepared.plan.gates, left)
+    interrupted = any(gate.reason == INTERRUPTED for gate in left.values())
     outcomes: dict[tuple[str, Tier], Outcome] = {}
     carried: list[tuple[str, Tier]] = []
-    interrupted = False
-    for target in prepared.plan.targets:
+    for target in prepared.plan.targets if quality.passed(claims) else ():
         for planned in target.steps:
             key = target.name, planned.tier
             if (origin := past.origin(key)) is not None:
@@ -198,7 +228,10 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
         if interrupted:
             break
     write(records.LINEAGE, to_json(past.lineage(carried)))
-    claim = judge.qualification(prepared.plan, plan_digest, outcomes, started, now())
+    lock = None
+    if prepared.plan.lock is not None:
+        lock = quality.lock_claim(prepared.plan.lock, prepared.files[records.LOCK].decode(), environment.packages)
+    claim = judge.qualification(prepared.plan, plan_digest, outcomes, started, now(), claims, lock)
     write(records.CLAIM, to_json(claim))
     digest = seal.seal(staging, out)
     return Climbed(root=out, digest=digest, claim=claim, interrupted=interrupted)

@@ -22,14 +22,25 @@ from harness.ladder_format import (
     Target,
 )
 from harness.metrics import catalogue
-from harness.records import TIERS, HalfOptions, HubData, IntegerOptions, Limit, Precision, Record, Tier
+from harness.records import (
+    TIERS,
+    Gate,
+    HalfOptions,
+    HubData,
+    IntegerOptions,
+    Limit,
+    Lock,
+    Precision,
+    Record,
+    Tier,
+)
 
 PAGE = Path(__file__).parent.parent.parent / "docs/reference/ladder.md"
 STRUCTS: dict[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
         *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, ParityTier, RerankTier),
-        *(HubData, Limit),
+        *(HubData, Limit, Gate, Lock),
     )
 }
 
