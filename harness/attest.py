@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +34,8 @@ BASE = "https://qualify.invalid"
 """Where the URIs of this project's own names begin. ``.invalid`` belongs to nobody, so nobody can ever answer for them."""
 VERDICT = f"{BASE}/attestation/verdict/v1"
 """The extension field of both predicates: what their words PASSED and FAILED leave out."""
+REVIEW = f"{BASE}/attestation/review/v1"
+"""The extension field of a summary that ``qualify review`` wrote: its verdict, its policy, and the ids of its blockers."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -83,9 +86,19 @@ def test_result(judged: Judged, plan: bytes) -> dict[str, Any]:
     return _statement(judged.root_digest, TEST_RESULT, predicate)
 
 
-def summary(judged: Judged, verifier: str, time_verified: str, inputs: tuple[Input, ...]) -> dict[str, Any]:
-    """A reviewer's statement. ``verifier`` is a URI (see ``verifier_id``), ``time_verified`` RFC 3339 UTC."""
+def summary(
+    judged: Judged,
+    verifier: str,
+    time_verified: str,
+    inputs: tuple[Input, ...],
+    review: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A reviewer's statement. ``verifier`` is a URI (see ``verifier_id``), ``time_verified`` RFC 3339 UTC.
+
+    With a ``review``, only one that approves is PASSED.
+    """
     passed = judged.claim.verdict == "PASS" and not judged.broken
+    passed = passed and (review is None or review["verdict"] == "APPROVE")
     predicate = {
         "verifier": {"id": verifier},
         "timeVerified": time_verified,
@@ -95,6 +108,7 @@ def summary(judged: Judged, verifier: str, time_verified: str, inputs: tuple[Inp
         "verificationResult": "PASSED" if passed else "FAILED",
         "verifiedLevels": [f"QUALIFY_{judged.claim.coverage.goal}" if passed else "FAILED"],
         VERDICT: _extension(judged),
+        **({REVIEW: dict(review)} if review is not None else {}),
     }
     return _statement(judged.root_digest, SUMMARY, predicate)
 

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from harness.cli_approve import review
 from harness.cli_bisect import bisect
 from harness.cli_common import as_json, junit, print_json, refuse_existing, safe, sarif
 from harness.cli_cover import cover
+from harness.cli_diff import diff
 from harness.cli_history import history
 from harness.cli_inspect import inspect
 from harness.cli_plan import plan
@@ -132,6 +134,8 @@ cli.add_command(bisect)
 cli.add_command(attest)
 cli.add_command(history)
 cli.add_command(report)
+cli.add_command(diff)
+cli.add_command(review)
 
 
 @cli.command()
@@ -167,11 +171,13 @@ def _just_sealed(root: Path, digest: str) -> RootRecords:
 
 
 @cli.command()
-def schema() -> int:
+@click.option("--policy", is_flag=True, help="Print that of a policy instead.")
+def schema(policy: bool) -> int:
     """Print the JSON Schema of a ladder, so that an editor completes and checks it."""
     from harness import ladder
+    from harness import policy as policies
 
-    print_json(ladder.schema())
+    print_json(policies.schema() if policy else ladder.schema())
     return 0
 
 

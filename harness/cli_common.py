@@ -46,3 +46,14 @@ def safe(text: str) -> str:
     from harness.report.escape import terminal
 
     return terminal(text)
+
+
+def write_new(path: Path, content: str) -> None:
+    """Write a new file. Raises ``AskedWrongly`` where it cannot be."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        raise AskedWrongly(
+            f"{path}: expected a new file that can be written, got {error.strerror}; name another or remove it"
+        ) from error

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli_common import refuse_existing
+from harness.cli_common import refuse_existing, write_new
 from harness.errors import AskedWrongly
 
 _FILE = click.Path(path_type=Path)
@@ -40,12 +40,6 @@ def report(root: Path, html: Path | None, markdown: bool, annotations: bool) -> 
     from harness.report.html import render as html_text
 
     page = html_text(records, checked.opened.read, checked.opened.paths, digest)
-    try:
-        with html.open("x", encoding="utf-8") as file:
-            file.write(page)
-    except OSError as error:
-        raise AskedWrongly(
-            f"{html}: expected a new file that can be written, got {error.strerror}; name another or remove it"
-        ) from error
+    write_new(html, page)
     click.echo(html)
     return 0

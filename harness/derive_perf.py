@@ -1,89 +1,264 @@
-"""L1: the samples of the timed calls and of the memory -> measurements."""
+"""L1: the samples of the timed calls, of the memory and of the machine -> measurements. Sweep and load are in ``derive_load``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypedDict
+
 from harness.derive_raw import Read, make, raw_record
 from harness.errors import RecordError
-from harness.raw import MemoryRaw, PerfRaw
-from harness.records import Measurement, Request
+from harness.raw import MachineRaw, MemoryRaw, PerfRaw
+from harness.records import Measurement, PerfOptions, Request, Value
 from harness.runtimes import RUNTIMES
 from harness.runtimes.onnxruntime import Provider
+
+if TYPE_CHECKING:
+    from harness.metrics.latency import Drift
+
+
+class _More(TypedDict):
+    interval: tuple[float, float] | None
+    note: str
+
+
+NO_CALL = "the ladder asks for none"
 
 
 def measurements(request: Request, read: Read) -> list[Measurement]:
     """All of L1. Raises ``RecordError`` for calls that are not the planned ones."""
-    from harness.metrics import latency, memory
+    from harness import derive_load
 
     raw = raw_record(read, f"{request.step}/samples.json", PerfRaw)
     rss = raw_record(read, f"{request.step}/memory.json", MemoryRaw)
-    steady = raw.steady_ms
-    _check_calls(request, raw)
-    count = len(steady)
-    found = [make("load_ms", raw.load_ms), make("first_call_ms", raw.first_call_ms), make("calls", count)]
-    summary = latency.summary(steady)
-    if summary is not None:
-        p95 = latency.quantile_interval(steady, 0.95)
-        needed = summary.samples_needed
-        found += [
-            make("mean_ms", summary.mean_ms, samples=count),
-            make("min_ms", summary.min_ms, samples=count),
-            make(
-                "p50_ms",
-                summary.p50_ms,
-                samples=count,
-                interval=latency.bootstrap_median_interval(steady, request.seed),
-            ),
-            make("p90_ms", summary.p90_ms, samples=count, note=_too_few(count, needed["p90"])),
-            make("p95_ms", summary.p95_ms, samples=count, interval=p95, note=_too_few(count, needed["p95"])),
-            make("p99_ms", summary.p99_ms, samples=count, note=_too_few(count, needed["p99"])),
-            make("std_ms", summary.std_ms, samples=count, note="" if count > 1 else "needs at least 2 samples"),
-        ]
-    drift = latency.drift(steady, request.seed)
-    found += [
-        make("pairs_per_s", latency.throughput_per_s(raw.pairs_per_call, steady), samples=count),
-        make("drift_ratio", drift.ratio, interval=(drift.low, drift.high), samples=2 * drift.calls_each)
-        if drift is not None
-        else make("drift_ratio", None, samples=count, note="needs at least 18 calls"),
+    machine = raw_record(read, f"{request.step}/machine.json", MachineRaw)
+    options = request.options.L1
+    if options is None:
+        raise RecordError(f"{request.step}: expected the options of L1 in the plan, got none; the root is not whole")
+    _check_calls(request, options, raw)
+    _check_session(request, raw)
+    return [
+        *_latency(request, raw),
+        *_memory(request, raw, rss),
+        *_growth(request, options, raw),
+        *_machine(raw, machine),
+        *derive_load.measurements(request, options, rss, read),
     ]
+
+
+# --- latency ----------------------------------------------------------------------------------------------------------
+
+
+def _latency(request: Request, raw: PerfRaw) -> Iterator[Measurement]:
+    from harness.metrics import latency, sampling
+
+    steady, count = raw.steady_ms, len(raw.steady_ms)
+    yield make("load_ms", raw.load_ms)
+    yield make("first_call_ms", raw.first_call_ms)
+    yield make("calls", count)
+    yield make("sampling_ended_by", raw.ended_by)
+    summary = latency.summary(steady)
+    if summary is None:
+        return
+    drift = latency.drift(steady, request.seed)
+    held = _Held(steady, drift)
+    p50, p95 = latency.bootstrap_median_interval(steady, request.seed), latency.quantile_interval(steady, 0.95)
+    yield make("first_call_ratio", raw.first_call_ms / summary.p50_ms if summary.p50_ms else None)
+    yield make("min_ms", summary.min_ms, samples=count)
+    yield make("max_ms", summary.max_ms, samples=count)
+    yield make("mean_ms", summary.mean_ms, samples=count, **held.over("mean", summary.mean_ms, None))
+    yield make("p50_ms", summary.p50_ms, samples=count, **held.over("p50", summary.p50_ms, p50))
+    yield make("p50_interval_ratio", sampling.relative_width(steady), samples=count)
+    for name, value, interval in (("p90", summary.p90_ms, None), ("p95", summary.p95_ms, p95)):
+        yield supported(f"{name}_ms", steady, value, summary.samples_needed[name], **held.over(name, value, interval))
+    yield supported("p99_ms", steady, summary.p99_ms, summary.samples_needed["p99"])
+    alone = "" if count > 1 else "needs at least 2 samples"
+    yield make("std_ms", summary.std_ms, samples=count, note=alone)
+    yield make("cv", summary.cv, samples=count, note=alone)
+    beyond = latency.outliers(steady)
+    note = "half of the samples are equal, so the score is not defined" if beyond is None else ""
+    yield make("outliers", None if beyond is None else len(beyond), samples=count, note=note)
+    rate = latency.throughput_per_s(raw.pairs_per_call, steady)
+    yield make("pairs_per_s", rate, samples=count, **held.rate(raw.pairs_per_call, rate))
+    if drift is None:
+        yield make("drift_ratio", None, samples=count, note="needs at least 18 calls")
+    else:
+        yield make("drift_ratio", drift.ratio, interval=(drift.low, drift.high), samples=2 * drift.calls_each)
+    used = [raw.usage.get(event) for event in ("steady", "end")]
+    lost = used[1].involuntary_switches - used[0].involuntary_switches if used[0] and used[1] else None
+    yield make("involuntary_switches", lost, note="" if lost is not None else "this system does not count them")
+
+
+class _Held:
+    """Intervals that hold what the figure was in the first third of the calls and in the last, where the two differ.
+
+    A limit that lies between the two is then not decided: the figure drifted over it while it was judged.
+    """
+
+    def __init__(self, steady: Sequence[float], drift: Drift | None) -> None:
+        drifts = drift is not None and not drift.low <= 1 <= drift.high
+        third = len(steady) // 3
+        self._thirds = (steady[:third], steady[-third:]) if drifts else ()
+        self._note = f"drifts: the last third took {drift.ratio:.3g} times the first" if drifts and drift else ""
+
+    def over(self, name: str, value: float | None, interval: tuple[float, float] | None) -> _More:
+        """The interval and note of a figure in ms: ``mean``, or a percentile."""
+        import numpy as np
+
+        if not self._thirds or value is None:
+            return {"interval": interval, "note": ""}
+        quantile = {"p50": 0.5, "p90": 0.9, "p95": 0.95}
+        ends = [float(np.mean(t) if name == "mean" else np.quantile(t, quantile[name])) for t in self._thirds]
+        whole = [value, *ends, *(interval or ())]
+        return {"interval": (min(whole), max(whole)), "note": self._note}
+
+    def rate(self, pairs: int, value: float | None) -> _More:
+        """The same of pairs per second."""
+        from harness.metrics import latency
+
+        ends = [found for t in self._thirds if (found := latency.throughput_per_s(pairs, t)) is not None]
+        if not ends or value is None:
+            return {"interval": None, "note": ""}
+        return {"interval": (min(value, *ends), max(value, *ends)), "note": self._note}
+
+
+def supported(
+    metric: str,
+    samples: Sequence[float],
+    value: float | None,
+    needed: int,
+    interval: tuple[float, float] | None = None,
+    note: str = "",
+) -> Measurement:
+    """A percentile, null with a note where there are fewer samples than it needs."""
+    count = len(samples)
+    if count < needed:
+        return make(metric, None, samples=count, note=f"needs at least {needed} samples, has {count}")
+    return make(metric, value, interval=interval, samples=count, note=note)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def _memory(request: Request, raw: PerfRaw, rss: MemoryRaw) -> Iterator[Measurement]:
+    from harness.metrics import memory
+
     events = raw.events_ms
     if not {"start", "loaded"} <= set(events):
         raise RecordError(f"{request.step}/samples.json: expected the events start and loaded, got {', '.join(events)}")
-    phases = memory.phases(rss.at_ms, rss.rss_bytes, events["start"], events["loaded"])
+    until = events.get("grown", float("inf"))  # a sweep's large cells are no part of the calls that the ladder states
+    kept = [(at, size) for at, size in zip(rss.at_ms, rss.rss_bytes, strict=True) if at <= until]
+    phases = memory.phases([at for at, _ in kept], [size for _, size in kept], events["start"], events["loaded"])
     unknown = "no sample of the process tree tells"
     for name, size in (
         ("baseline_rss_bytes", phases.baseline_bytes),
         ("loaded_rss_bytes", phases.loaded_bytes),
         ("peak_rss_bytes", phases.peak_bytes),
     ):
-        found.append(make(name, size, samples=len(rss.rss_bytes), note="" if size is not None else unknown))
-    return found
+        yield make(name, size, samples=len(rss.rss_bytes), note="" if size is not None else unknown)
+    untold = "this system does not tell" if rss.high_water_bytes is None else ""
+    yield make("high_water_bytes", rss.high_water_bytes, note=untold)
 
 
-def _check_calls(request: Request, raw: PerfRaw) -> None:
+def _growth(request: Request, options: PerfOptions, raw: PerfRaw) -> Iterator[Measurement]:
+    from harness.metrics import memory
+    from harness.metrics.sampling import mixed_order
+
+    found, name = raw.growth, "growth_bytes_per_1000_calls"
+    if found is None:
+        yield make(name, None, note="this system does not tell" if options.growth_calls else NO_CALL)
+        return
+    if found.order != mixed_order(len(found.shapes), options.growth_calls, request.seed):
+        raise RecordError(
+            f"{request.step}/samples.json: expected {options.growth_calls} calls of {len(found.shapes)} shapes in the order of"
+            f" the plan's seed, got {len(found.order)} in another; the root is not whole"
+        )
+    slope = memory.growth_slope(range(1, len(found.rss_bytes) + 1), found.rss_bytes)
+    if slope is None:
+        yield make(name, None, samples=len(found.rss_bytes), note="needs at least 6 calls whose memory is known")
+    else:
+        yield make(name, slope.bytes_per_1000_calls, interval=(slope.low, slope.high), samples=slope.points)
+
+
+# --- machine ----------------------------------------------------------------------------------------------------------
+
+
+def _machine(raw: PerfRaw, machine: MachineRaw) -> Iterator[Measurement]:
+    """The condition from the last reading before the steady calls to the first after them."""
+    from harness.metrics.machine import BUSY_ABOVE, STOLEN_ABOVE, condition
+
+    at = machine.at_ms
+    first = max((i for i, t in enumerate(at) if t <= raw.events_ms["steady"]), default=0)
+    last = min((i for i, t in enumerate(at) if t >= raw.events_ms["end"]), default=len(at) - 1)
+    span = slice(first, last + 1)
+
+    def cut(series: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if series is not None and len(series) != len(at):
+            raise ValueError(f"machine.json: expected {len(at)} readings, as times, got {len(series)}")
+        return series[span] if series else None
+
+    series = (machine.busy_ms, machine.idle_ms, machine.stolen_ms, machine.own_ms, machine.pressure_ms)
+    found = condition(at[span], *map(cut, series))
+    load, mhz = cut(machine.load_1min), cut(machine.mhz)
+    yield _told("load_average_before", machine.load_1min[0] if machine.load_1min else None)
+    yield _told("load_average", max(load) if load else None)
+    yield _told("busy_share", found.others, BUSY_ABOVE)
+    yield _told("busy_processes", machine.busy_processes)
+    yield _told("stolen_share", found.stolen, STOLEN_ABOVE)
+    yield _told("cpu_pressure_share", found.pressed)
+    yield _told("cpu_mhz", sum(mhz) / len(mhz) if mhz else None)
+
+
+def _told(metric: str, value: float | None, above: float | None = None) -> Measurement:
+    if value is None:
+        return make(metric, None, note="this system does not tell")
+    return make(metric, value, note="a busy machine" if above is not None and value > above else "")
+
+
+# --- what was planned -------------------------------------------------------------------------------------------------
+
+
+def _check_calls(request: Request, options: PerfOptions, raw: PerfRaw) -> None:
     """Raise ``RecordError`` unless every planned call has its sample: a slow one left out would make the rest look fast."""
-    asked = request.options.L1
-    planned = (asked.warm_up, asked.calls, asked.candidates) if asked is not None else None
-    got = (len(raw.warm_up_ms), len(raw.steady_ms), raw.pairs_per_call)
+    from harness.metrics.sampling import Rule, stopped
+
+    where = f"{request.step}/samples.json"
+    planned = (options.warm_up, options.candidates)
+    got = (len(raw.warm_up_ms), raw.pairs_per_call)
     if got != planned or not all(sample > 0 for sample in (*raw.warm_up_ms, *raw.steady_ms)):
         raise RecordError(
-            f"{request.step}/samples.json: expected warm-up calls, steady calls and pairs a call {planned}, each call above"
-            f" 0 ms, got {got}; the root is not whole"
+            f"{where}: expected warm-up calls and pairs a call {planned}, each call above 0 ms, got {got}; the root is not whole"
         )
-    options, shown = raw.session.options, ", ".join(raw.session.providers)
-    threads = options.get("intra_op_threads", request.target.threads)
-    runtime = RUNTIMES.get(request.target.provider)
-    named = runtime.name if isinstance(runtime, Provider) else raw.session.providers[0]
-    if threads != request.target.threads or raw.session.providers[:1] != (named,):
+    asked = Rule(options.calls, options.min_calls, options.interval, options.seconds)
+    count, ended = stopped(raw.steady_ms, asked)
+    if (count, ended) != (len(raw.steady_ms), raw.ended_by):
         raise RecordError(
-            f"{request.step}/samples.json: expected a session of {request.target.threads} threads on {named}, as planned, got"
-            f" {threads} threads on {shown}"
+            f"{where}: expected steady calls that end where the plan's rule ends them, after {count} by"
+            f" {ended or 'nothing yet'}, got {len(raw.steady_ms)} ended by {raw.ended_by}; the root is not whole"
         )
     rows = sum(batch for batch, _ in raw.shapes)
     if rows < raw.pairs_per_call:
+        raise RecordError(f"{where}: expected shapes of {raw.pairs_per_call} pairs a call, got {rows}")
+
+
+def _check_session(request: Request, raw: PerfRaw) -> None:
+    """Raise ``RecordError`` when provider, threads or an option of the session is not the planned one."""
+    where, target, options = f"{request.step}/samples.json", request.target, raw.session.options
+    threads, shown = options.get("intra_op_threads", target.threads), ", ".join(raw.session.providers)
+    runtime = RUNTIMES.get(target.provider)
+    named = runtime.name if isinstance(runtime, Provider) else raw.session.providers[0]
+    if threads != target.threads or raw.session.providers[:1] != (named,):
         raise RecordError(
-            f"{request.step}/samples.json: expected shapes of {raw.pairs_per_call} pairs a call, got {rows}"
+            f"{where}: expected a session of {target.threads} threads on {named}, as planned, got {threads} threads on {shown}"
         )
-
-
-def _too_few(count: int, needed: int) -> str:
-    return f"needs at least {needed} samples, has {count}" if count < needed else ""
+    asked: dict[str, Value] = {
+        "allow_spinning": target.session.spinning,
+        "memory_arena": target.session.memory_arena,
+        "graph_optimization": target.session.graph_optimization,
+        "inter_op_threads": target.session.inter_op_threads,
+    }
+    if target.session.cpus is not None:
+        asked["cpus"] = ",".join(map(str, sorted(set(target.session.cpus))))
+    for name, value in asked.items():
+        got = options.get(name, value)  # a runtime that has no such option states none
+        if got != value:
+            raise RecordError(f"{where}: expected a session with {name} {value}, as planned, got {got}")

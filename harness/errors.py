@@ -22,6 +22,10 @@ class LadderError(AskedWrongly):
     """A ladder (or a data file it names) is not what the format demands."""
 
 
+class PolicyError(AskedWrongly):
+    """A policy, or a file that pins a baseline, is not what the format demands."""
+
+
 class CandidateError(AskedWrongly):
     """A model folder or hub id is not a candidate that can be qualified."""
 

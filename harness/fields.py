@@ -20,6 +20,7 @@ PATTERNS = {
     "^blake3:[0-9a-f]{64}$": "blake3: and 64 hex digits",
     "^[a-z0-9][a-z0-9-]{0,63}$": "at most 64 of a-z, 0-9 and -",
     "^[A-Za-z][A-Za-z0-9]*$": "the name of an operator type",
+    "^(0|[1-9][0-9]*)([.][0-9]+)?%$": "per cent such as 10%",
 }
 """What a pattern of the formats means in words."""
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from evidence.seal import write_new
 from harness import launch, process, quality
-from harness.records import Exit, Gate, GateOutcome, gate_folder, to_json
+from harness.records import Exit, GateOutcome, QualityGate, gate_folder, to_json
 from harness.redact import is_secret_name, scrub
 from harness.step import INTERRUPTED, now
 
 
-def run(gate: Gate, staging: Path, ladder_folder: Path, plan_digest: str) -> GateOutcome:
+def run(gate: QualityGate, staging: Path, ladder_folder: Path, plan_digest: str) -> GateOutcome:
     """Run one gate and write ``gates/<name>/``. An interrupt ends the command and is an outcome too."""
     folder = gate_folder(gate.name)
     started, ended, reason, redactions = now(), None, "", 0
@@ -47,7 +47,7 @@ def run(gate: Gate, staging: Path, ladder_folder: Path, plan_digest: str) -> Gat
 
 
 def run_all(
-    gates: tuple[Gate, ...],
+    gates: tuple[QualityGate, ...],
     staging: Path,
     ladder_folder: Path,
     plan_digest: str,
@@ -64,7 +64,7 @@ def run_all(
     return found
 
 
-def _command(gate: Gate, ladder_folder: Path, logs: Path) -> Exit:
+def _command(gate: QualityGate, ladder_folder: Path, logs: Path) -> Exit:
     kept = {name: value for name, value in os.environ.items() if not is_secret_name(name)}
     return process.run(
         gate.command,

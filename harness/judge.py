@@ -6,7 +6,9 @@ Rules, in the order they are tried (DESIGN section 2: nothing is ever PASS by de
 2. A value of another kind than the limit (text against a bound, a bool against a number) is BLOCKED.
 3. With an interval, a bound is PASS when the whole interval meets it, FAIL when none of it does, else INCONCLUSIVE.
 4. Without an interval the value alone decides.
-5. A step is FAIL if any finding is, else BLOCKED, else INCONCLUSIVE; PASS needs a finding, and all of them PASS.
+5. A condition of the measurement that breaks its limit (a busy machine) is INCONCLUSIVE, never FAIL, and so is then every duration
+   and rate that breaks its own: they may be the machine's, not the artifact's.
+6. A step is FAIL if any finding is, else BLOCKED, else INCONCLUSIVE; PASS needs a finding, and all of them PASS.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from harness.metrics.catalogue import is_condition, is_time
 from harness.records import (
     Coverage,
     Finding,
@@ -43,7 +46,17 @@ def judge(limits: Limits, measurements: Iterable[Measurement]) -> tuple[Finding,
     by_name: dict[str, Measurement | None] = {}
     for measurement in measurements:
         by_name[measurement.metric] = None if measurement.metric in by_name else measurement
-    return tuple(_finding(name, limits[name], by_name.get(name)) for name in sorted(limits))
+    found = tuple(_finding(name, limits[name], by_name.get(name)) for name in sorted(limits))
+    broken = [finding.metric for finding in found if is_condition(finding.metric) and finding.verdict == "FAIL"]
+    return tuple(_undecided(finding, broken) for finding in found) if broken else found
+
+
+def _undecided(finding: Finding, broken: Sequence[str]) -> Finding:
+    """Rule 5."""
+    if finding.verdict != "FAIL" or not (is_condition(finding.metric) or is_time(finding.metric)):
+        return finding
+    why = "the machine was not fit to measure" if is_condition(finding.metric) else f"measured under {broken[0]}"
+    return msgspec.structs.replace(finding, verdict="INCONCLUSIVE", text=f"{finding.text}; {why}")
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

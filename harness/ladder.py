@@ -16,8 +16,17 @@ from harness.errors import LadderError
 from harness.fields import join, refuse, show, suggest
 from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
 from harness.ladder_schema import schema
-from harness.metrics import catalogue
-from harness.records import TIERS, Limit, Limits, Tier, artifact_folder, gate_folder
+from harness.metrics import catalogue, cells
+from harness.records import (
+    TIERS,
+    Limit,
+    Limits,
+    PerfOptions,
+    SessionOptions,
+    Tier,
+    artifact_folder,
+    gate_folder,
+)
 
 __all__ = ["PROVIDERS", "Ladder", "defaults", "limits_of", "parse", "schema", "tiers_up_to"]
 
@@ -67,7 +76,9 @@ def defaults(data: bytes) -> tuple[str, ...]:
         found += [f"/gates/{index}/{name}" for name in ("folder", "time_limit_s") if name not in gate]
     found += ["/lock/parity"] * ("lock" in plain and "parity" not in plain["lock"])
     for index, target in enumerate(plain["targets"]):
-        found += [f"/targets/{index}/{name}" for name in ("name", "provider", "threads") if name not in target]
+        found += [
+            f"/targets/{index}/{name}" for name in ("name", "provider", "threads", "session") if name not in target
+        ]
     return tuple(found)
 
 
@@ -151,6 +162,7 @@ def _check_targets(ladder: Ladder) -> None:
         seen[name] = index
         if check_path(f"{artifact_folder(name)}/model.onnx"):
             refuse(f"{where}.name", "a name that every file system takes", show(name), "choose another")
+        _check_session(target, where)
         for tier in TIERS:
             overrides, here = getattr(target.limits, tier), f"{where}.limits.{tier}"
             if overrides and tier not in tiers_up_to(ladder.goal):
@@ -160,6 +172,24 @@ def _check_targets(ladder: Ladder) -> None:
             if not limits_of(ladder, target, tier):
                 do = "a tier without limits would decide nothing; add a limit"
                 refuse(f"tiers.{tier}.limits", f"at least one limit for the target {name}", "none", do)
+        if ladder.tiers.L1 is not None and target.deferred is None:
+            _check_measured(ladder, target, ladder.tiers.L1)
+
+
+def _check_session(target: Target, where: str) -> None:
+    other = msgspec.structs.replace(target.session, cpus=None)
+    if target.provider == "openvino" and other != SessionOptions():
+        expected = "only cpus, since OpenVINO has none of the others"
+        refuse(f"{where}.session", expected, "an option of ONNX Runtime", "remove it")
+
+
+def _check_measured(ladder: Ladder, target: Target, options: PerfOptions) -> None:
+    """A limit on what L1 is not asked to measure would only be BLOCKED in the end."""
+    for metric in limits_of(ladder, target, "L1"):
+        lacks = cells.missing(metric, options, target.threads)
+        if lacks is not None:
+            expected = f"{lacks}, for the limit on {metric} of {target.name}"
+            refuse("tiers.L1", expected, "none", "ask for it, or remove the limit")
 
 
 def _check_gates(ladder: Ladder) -> None:
@@ -184,7 +214,7 @@ def _check_limits(limits: Limits, tier: Tier, where: str) -> None:
                 f"{show(name)}, a metric of {metric.tier}",
                 f"move it to the limits of {metric.tier}",
             )
-        if name in catalogue.fixed_limits(tier, "fp32"):
+        if name in catalogue.fixed_limits(tier, "fp32") or name in catalogue.LOAD_LIMITS:
             refuse(
                 where,
                 "a metric that a ladder decides",

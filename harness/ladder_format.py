@@ -9,14 +9,15 @@ import msgspec
 
 from harness.records import (
     BuildOptions,
-    Gate,
     Limits,
     Lock,
     ParityOptions,
     PerfOptions,
     Precision,
+    QualityGate,
     Record,
     RerankOptions,
+    SessionOptions,
     Tier,
 )
 
@@ -83,6 +84,7 @@ class Target(Record, frozen=True):
     provider: Provider = "cpu"
     threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2
     name: Name = ""
+    session: SessionOptions = SessionOptions()
     artifact: str | None = None
     deferred: str | None = None
     limits: TargetLimits = msgspec.field(default_factory=TargetLimits)
@@ -98,7 +100,7 @@ class Ladder(Record, frozen=True):
     targets: Annotated[tuple[Target, ...], msgspec.Meta(min_length=1)]
     goal: Tier = "L3"
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)] = 0
-    gates: tuple[Gate, ...] = msgspec.field(default_factory=tuple)
+    gates: tuple[QualityGate, ...] = msgspec.field(default_factory=tuple)
     lock: Lock | None = None
 
 
@@ -114,7 +116,7 @@ KEYS: dict[str, dict[str, str]] = {
         "tiers": "Options and limits of each tier.",
         "targets": "What the candidate is qualified for, at least one.",
     },
-    "Gate": {
+    "QualityGate": {
         "name": "What the gate is called; each name once.",
         "command": "Program and arguments, a list; there is no shell.",
         "folder": "Where it runs, relative to the ladder.",
@@ -136,9 +138,17 @@ KEYS: dict[str, dict[str, str]] = {
         "precision": "Precision of the weights, asked for here and measured in L0.",
         "provider": "Execution provider of ONNX Runtime.",
         "threads": "Threads within one operator.",
+        "session": "How the sessions of this target are made, in every tier.",
         "artifact": "An ONNX file, relative to the ladder, that is checked instead of built.",
         "deferred": "Why this target is not climbed now. Coverage is then partial and says so.",
         "limits": "Limits of this target, by tier. A metric named here replaces the tier's limit of that metric whole.",
+    },
+    "SessionOptions": {
+        "spinning": "Whether idle threads wait for work in a loop: faster calls, and cores that nobody else can use.",
+        "memory_arena": "Whether freed tensors are kept for the next call: faster, and more resident memory.",
+        "graph_optimization": "What the runtime does to the graph as it loads it.",
+        "inter_op_threads": "Threads across operators; more than 1 runs independent operators at once.",
+        "cpus": "Processors that the step may use, by number; without it, those that the system allows.",
     },
     "BuildTier": {
         "exporter": "Which exporter of PyTorch makes the ONNX graph.",
@@ -171,9 +181,30 @@ KEYS: dict[str, dict[str, str]] = {
         "batch_size": "Largest micro-batch of a call. With a fixed shape it is the shape's batch.",
         "max_length": "Tokens after which a pair is cut; at most what the candidate takes.",
         "warm_up": "Calls after the first that are not counted as steady.",
-        "calls": "Steady calls, each kept as a sample.",
+        "calls": "Most steady calls; each is kept as a sample.",
+        "min_calls": "Steady calls before the interval may end them; 72 are the fewest that give the 95th percentile an interval.",
+        "interval": "Steady calls end when the 95% interval of their median is no wider than this share of it.",
+        "seconds": "Steady calls end when they have taken so many seconds.",
+        "growth_calls": "Calls of mixed shapes after them, over which growth of memory is measured; 0 for none.",
+        "end_to_end_calls": "Whole requests from text to ranking; 0 for none.",
+        "sweep": "Cells of candidates a call, tokens, micro-batch and threads that are timed beside the calls above.",
+        "load": "Several callers on one session at once.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
         "limits": "Limits of L1 on every target, by metric.",
+    },
+    "SweepOptions": {
+        "candidates": "Pairs scored by one call.",
+        "max_length": "Tokens after which a pair is cut.",
+        "batch_size": "Largest micro-batch of a call.",
+        "threads": "Threads within one operator, a session for each; without it, the target's.",
+        "calls": "Calls of each cell, in shuffled order; 59 are the fewest that give a 95th percentile.",
+    },
+    "LoadOptions": {
+        "concurrency": "Callers at once, one level after another, each calling again when its call is done.",
+        "calls": "Calls of each caller.",
+        "arrival_per_s": "Rate of calls that come by themselves, at random; their latency counts from when they were due.",
+        "arrivals": "How many of those.",
+        "deadlock_s": "Seconds in which all calls of a level must have come back.",
     },
     "ParityTier": {
         "pairs": "JSONL of `query` and `document`, relative to the ladder, scored beside the built-in pairs.",

@@ -18,7 +18,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of format 1. It accepts every ladder that ``parse`` accepts; rules over two keys are ``parse``'s alone."""
-    built: dict[str, Any] = _without_null(msgspec.json.schema(Ladder))
+    built: dict[str, Any] = without_null(msgspec.json.schema(Ladder))
     definitions = built["$defs"]
     for name, keys in KEYS.items():
         for key, description in keys.items():
@@ -39,7 +39,7 @@ def schema() -> dict[str, Any]:
 
 def _limits(tier: Tier) -> dict[str, Any]:
     """The limits table of one tier: every metric that a ladder can set, with its unit and the bounds that fit its kind."""
-    fixed = catalogue.fixed_limits(tier, "fp32")
+    fixed = catalogue.fixed_limits(tier, "fp32") | catalogue.LOAD_LIMITS
     plain: dict[str, Any] = {}
     patterns: dict[str, Any] = {}
     for name, metric in catalogue.METRICS.items():
@@ -77,14 +77,14 @@ def _limit(kind: type) -> dict[str, Any]:
     return shape
 
 
-def _without_null(node: Any) -> Any:
+def without_null(node: Any) -> Any:
     """The same schema where a key is either given a value or left out: ``null`` is no value of a ladder."""
     if isinstance(node, list):
-        return [_without_null(item) for item in node]
+        return [without_null(item) for item in node]
     if not isinstance(node, dict):
         return node
     made = {
-        key: _without_null(value)
+        key: without_null(value)
         for key, value in node.items()
         if not (key == "default" and (value in (None, "", ()) or isinstance(value, dict)))
     }

@@ -188,7 +188,7 @@ class _Parent:
 
     def started(self, pid: int) -> None:
         if self._request.tier == "L1":
-            self._sampler = Sampler(pid)
+            self._sampler = Sampler(pid, self._request.target.session.cpus)
 
     def on_line(self, line: bytes) -> bytes:
         if line == b"memory":
@@ -197,10 +197,12 @@ class _Parent:
         return tell(line, self._on_progress)
 
     def finish(self) -> None:
-        """Stop sampling and write ``memory.json``; a second call does nothing."""
+        """Stop sampling and write ``memory.json`` and ``machine.json``; a second call does nothing."""
         if self._sampler is not None:
             sampler, self._sampler = self._sampler, None
             write_new(self._root, f"{self._request.step}/memory.json", to_json(sampler.stop()))
+            if sampler.machine is not None:
+                write_new(self._root, f"{self._request.step}/machine.json", to_json(sampler.machine))
 
 
 def tell(line: bytes, on_progress: Progress | None) -> bytes:

@@ -55,7 +55,7 @@ def relied_on(plan: Plan, environment: Environment, target: PlannedTarget, tier:
     facts = {
         "candidate": plan.candidate.digest,
         "seed": plan.seed,
-        "target": {name: getattr(target, name) for name in ("precision", "provider", "threads", "artifact")},
+        "target": {name: getattr(target, name) for name in ("precision", "provider", "threads", "artifact", "session")},
         f"tiers.{tier}": {k: v for k, v in msgspec.to_builtins(options or {}).items() if k != "time_limit_s"},
         "inputs": {name: _pinned(getattr(plan.inputs, name)) for name in DATA[tier]},
         "package": {name: environment.packages.get(name) for name in SOFTWARE[tier]},

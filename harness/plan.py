@@ -15,7 +15,7 @@ from evidence.manifest import digest_of
 from harness import ladder
 from harness.errors import LadderError
 from harness.ladder_format import Ladder, Target
-from harness.metrics.catalogue import fixed_limits
+from harness.metrics.catalogue import LOAD_LIMITS, fixed_limits
 from harness.records import (
     BuildOptions,
     Candidate,
@@ -30,6 +30,7 @@ from harness.records import (
     Record,
     Request,
     RerankOptions,
+    SweepOptions,
     Tier,
     TierOptions,
     step_folder,
@@ -137,6 +138,8 @@ def _options(asked: Ladder, candidate: Candidate, defaults: Collection[str]) -> 
                 _check_length(asked, where, value, candidate)
         return msgspec.structs.replace(options, **{name: wanted[name] for name in open_})
 
+    if tiers.L1 is not None and tiers.L1.sweep is not None:
+        _check_sweep(asked, tiers.L1.sweep, build, candidate)
     return TierOptions(
         L0=build,
         L1=fitted("L1", _without_limits(tiers.L1, PerfOptions)) if tiers.L1 else None,
@@ -160,6 +163,17 @@ def _check_length(asked: Ladder, where: str, length: int, candidate: Candidate) 
         )
     if length < SHORTEST_LENGTH:
         _refuse(asked, where, f"at least {SHORTEST_LENGTH} tokens, room for a pair", str(length), "raise it")
+
+
+def _check_sweep(asked: Ladder, sweep: SweepOptions, build: BuildOptions, candidate: Candidate) -> None:
+    """The cells must be ones that graph and candidate take."""
+    for length in sweep.max_length:
+        _check_length(asked, "tiers.L1.sweep.max_length", length, candidate)
+    if not isinstance(build.shape, str) and (sweep.batch_size, sweep.max_length) != tuple((n,) for n in build.shape):
+        batch, length = build.shape
+        got = f"batch_size {list(sweep.batch_size)} and max_length {list(sweep.max_length)}"
+        do = "a graph of one shape can be swept over candidates and threads only"
+        _refuse(asked, "tiers.L1.sweep", f"[{batch}] and [{length}], as the fixed shape", got, do)
 
 
 def _check_calibration(asked: Ladder, options: IntegerOptions) -> None:
@@ -197,7 +211,11 @@ def _target(
     steps = tuple(
         PlannedStep(
             tier=tier,
-            limits={**ladder.limits_of(asked, target, tier), **fixed_limits(tier, target.precision)},
+            limits={
+                **ladder.limits_of(asked, target, tier),
+                **fixed_limits(tier, target.precision),
+                **(LOAD_LIMITS if tier == "L1" and options.L1 and options.L1.load else {}),
+            },
             time_limit_s=getattr(options, tier).time_limit_s,
         )
         for tier in ladder.tiers_up_to(asked.goal)
@@ -214,6 +232,7 @@ def _target(
         artifact=prebuilt[target.name] if wants_artifact else None,
         deferred=deferred,
         steps=steps if deferred is None else (),
+        session=target.session,
     )
 
 

@@ -13,12 +13,12 @@ from harness.errors import LadderError
 from harness.records import (
     Exit,
     Finding,
-    Gate,
     GateClaim,
     GateOutcome,
     Limit,
     Lock,
     LockClaim,
+    QualityGate,
     Verdict,
 )
 
@@ -47,7 +47,7 @@ def gate_reason(ended: Exit, limit_s: float) -> str:
     return f"exit code {ended.code}; see stdout.log and stderr.log" if ended.code else ""
 
 
-def gate_claims(planned: Iterable[Gate], outcomes: Mapping[str, GateOutcome]) -> tuple[GateClaim, ...]:
+def gate_claims(planned: Iterable[QualityGate], outcomes: Mapping[str, GateOutcome]) -> tuple[GateClaim, ...]:
     """What became of every planned gate, in order; NOT_RUN for one that left nothing."""
     found = []
     for gate in planned:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from harness.records import Record, Value
 
 
@@ -134,8 +136,30 @@ class BuildRaw(Record, frozen=True):
     executed: dict[str, int] | None = None
 
 
+class Usage(Record, frozen=True):
+    """What a process had used by one moment, by the system's own count: processor time, context switches, and its most memory."""
+
+    user_s: float
+    system_s: float
+    voluntary_switches: int
+    involuntary_switches: int
+    high_water_bytes: int
+
+
+class GrowthRaw(Record, frozen=True):
+    """Calls of ``shapes`` (batch, tokens) in mixed order: after call number i (from 1), ``rss_bytes[i - 1]`` were resident."""
+
+    shapes: tuple[tuple[int, int], ...]
+    order: tuple[int, ...]
+    rss_bytes: tuple[int, ...]
+
+
 class PerfRaw(Record, frozen=True):
-    """``samples.json`` of L1: every call's milliseconds. ``events_ms`` are monotonic times; ``shapes`` the micro-batches of a call."""
+    """``samples.json`` of L1: every call's milliseconds. ``events_ms`` are monotonic times; ``shapes`` the micro-batches of a call.
+
+    ``ended_by`` says what ended the steady calls: the ``interval`` of the median was narrow enough, or a cap was met. ``usage``
+    is by event, where the system counts; ``growth`` is null where no call was asked for or the system does not tell.
+    """
 
     format: Literal[1]
     session: SessionFacts
@@ -147,15 +171,121 @@ class PerfRaw(Record, frozen=True):
     truncated: int
     shapes: tuple[tuple[int, int], ...]
     events_ms: dict[str, float]
+    ended_by: Literal["interval", "calls", "seconds"] = "calls"
+    usage: dict[str, Usage] = msgspec.field(default_factory=dict)
+    growth: GrowthRaw | None = None
 
 
 class MemoryRaw(Record, frozen=True):
-    """``memory.json`` of L1: resident bytes of the process tree, sampled by the parent, at monotonic times."""
+    """``memory.json`` of L1: resident bytes of the process tree, sampled by the parent, at monotonic times.
+
+    ``high_water_bytes`` is the kernel's own count of the most that the child had resident; null where it does not tell.
+    """
 
     format: Literal[1]
     interval_ms: float
     at_ms: tuple[float, ...]
     rss_bytes: tuple[int, ...]
+    high_water_bytes: int | None = None
+
+
+class MachineRaw(Record, frozen=True):
+    """``machine.json`` of L1: the processors ``cpus`` at monotonic times, as the parent read them. A series is null where unknown.
+
+    ``busy_ms``, ``idle_ms`` and ``stolen_ms`` are processor time since boot, summed over ``cpus``; ``own_ms`` is that of the step's
+    processes and of the parent; ``pressure_ms`` is how long some task waited for a processor. ``busy_processes`` counts others that
+    used more than 5% of a processor between the first reading and the last.
+    """
+
+    format: Literal[1]
+    interval_ms: float
+    cpus: tuple[int, ...]
+    at_ms: tuple[float, ...]
+    busy_ms: tuple[float, ...] | None
+    idle_ms: tuple[float, ...] | None
+    stolen_ms: tuple[float, ...] | None
+    own_ms: tuple[float, ...] | None
+    load_1min: tuple[float, ...] | None
+    mhz: tuple[float, ...] | None
+    pressure_ms: tuple[float, ...] | None
+    busy_processes: int | None
+
+
+class SweepCell(Record, frozen=True):
+    """One cell of a sweep: what was asked, the micro-batches (pairs, tokens) that it made, and the ms of each call.
+
+    ``memory_ms`` is the time span, monotonic, of its first calls, which went from small cells to large ones.
+    """
+
+    candidates: int
+    max_length: int
+    batch_size: int
+    threads: int
+    shapes: tuple[tuple[int, int], ...]
+    samples_ms: tuple[float, ...]
+    memory_ms: tuple[float, float]
+
+
+class SweepRaw(Record, frozen=True):
+    """``sweep.json`` of L1: a session for each number of threads, and every cell of it called once a round, in the round's own order.
+
+    ``rounds`` holds, session by session and round by round, the cells by index in the order in which they were called.
+    """
+
+    format: Literal[1]
+    sessions: tuple[SessionFacts, ...]
+    cells: tuple[SweepCell, ...]
+    rounds: tuple[tuple[int, ...], ...]
+
+
+class Level(Record, frozen=True):
+    """Calls of several threads on one session: by thread, when each began and ended (monotonic ms); null for one that did not end."""
+
+    callers: int
+    begin_ms: tuple[tuple[float, ...], ...]
+    end_ms: tuple[tuple[float | None, ...], ...]
+    error: str
+
+
+class Arrivals(Record, frozen=True):
+    """Calls that arrive at stated times whether or not the last one is done: scheduled, begun and ended, in monotonic ms."""
+
+    servers: int
+    scheduled_ms: tuple[float, ...]
+    begin_ms: tuple[float | None, ...]
+    end_ms: tuple[float | None, ...]
+    error: str
+
+
+class LoadRaw(Record, frozen=True):
+    """``load.json`` of L1.
+
+    ``load.f32`` holds the logits of ``pairs`` from one thread, then of every level, caller and call, NaN where none came.
+    """
+
+    format: Literal[1]
+    pairs: int
+    levels: tuple[Level, ...]
+    arrivals: Arrivals | None
+
+
+class RerankCall(Record, frozen=True):
+    """One request from text to ranking: ms in all, of which tokenising and scoring; documents by position, best first, with logits."""
+
+    total_ms: float
+    tokenise_ms: float
+    score_ms: float
+    documents: int
+    ranked: tuple[int, ...]
+    logits: tuple[float | None, ...]
+
+
+class RerankCallsRaw(Record, frozen=True):
+    """``end_to_end.json`` of L1: requests through ``rerank(query, documents, top_k)``, one after another."""
+
+    format: Literal[1]
+    warm_up: int
+    calls: tuple[RerankCall, ...]
 
 
 class ParityRaw(Record, frozen=True):

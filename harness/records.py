@@ -47,6 +47,8 @@ class Limit(Record, frozen=True, omit_defaults=True):
 Limits = dict[str, Limit]
 
 PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+PositiveInts = Annotated[tuple[PositiveInt, ...], msgspec.Meta(min_length=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 OperatorName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z][A-Za-z0-9]*$")]
 
@@ -82,14 +84,63 @@ class BuildOptions(Record, frozen=True):
     time_limit_s: Seconds = 900.0
 
 
+class SessionOptions(Record, frozen=True):
+    """How a target's sessions are made, in every tier: what changes their speed and is no part of the artifact.
+
+    ``spinning`` lets idle threads of the pool wait for work in a loop (fast, but two such pools take each other's cores).
+    ``cpus`` are the processors that the step's process may use, by number; null leaves them to the system.
+    """
+
+    spinning: bool = True
+    memory_arena: bool = True
+    graph_optimization: Literal["all", "extended", "basic", "none"] = "all"
+    inter_op_threads: PositiveInt = 1
+    cpus: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] | None = None
+
+
+class SweepOptions(Record, frozen=True):
+    """L1: every combination is a cell, called ``calls`` times in shuffled order. Without ``threads``, the target's number."""
+
+    candidates: PositiveInts
+    max_length: PositiveInts
+    batch_size: PositiveInts
+    threads: PositiveInts | None = None
+    calls: PositiveInt = 10
+
+
+class LoadOptions(Record, frozen=True):
+    """L1: for each number in ``concurrency``, so many threads call one session ``calls`` times each, one call after another.
+
+    With ``arrival_per_s``, ``arrivals`` calls come at random times of that rate besides, served by as many threads as the largest
+    number of ``concurrency``.
+    """
+
+    concurrency: PositiveInts
+    calls: PositiveInt = 60
+    arrival_per_s: Seconds | None = None
+    arrivals: PositiveInt = 100
+    deadlock_s: Seconds = 60.0
+
+
 class PerfOptions(Record, frozen=True):
-    """L1: one call scores ``candidates`` pairs in micro-batches of at most ``batch_size``, each cut at ``max_length`` tokens."""
+    """L1: one call scores ``candidates`` pairs in micro-batches of at most ``batch_size``, each cut at ``max_length`` tokens.
+
+    Steady calls go on until the 95% interval of their median is at most ``interval`` of it wide, once there are ``min_calls``, and
+    end in any case at ``calls``, or when they have taken ``seconds``.
+    """
 
     candidates: PositiveInt = 32
     batch_size: PositiveInt = 16
     max_length: PositiveInt = 512
     warm_up: PositiveInt = 5
-    calls: PositiveInt = 100
+    calls: PositiveInt = 500
+    min_calls: PositiveInt = 72
+    interval: Seconds = 0.02
+    seconds: Seconds = 120.0
+    growth_calls: Count = 100
+    end_to_end_calls: Count = 0
+    sweep: SweepOptions | None = None
+    load: LoadOptions | None = None
     time_limit_s: Seconds = 900.0
 
 
@@ -147,7 +198,7 @@ class TierOptions(Record, frozen=True):
 GateName = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9-]{0,63}$")]
 
 
-class Gate(Record, frozen=True):
+class QualityGate(Record, frozen=True):
     """A command of the user's own repository that must end well before L0: no shell, ``folder`` relative to the ladder."""
 
     name: GateName
@@ -248,6 +299,7 @@ class PlannedTarget(Record, frozen=True):
     artifact: PrebuiltArtifact | None
     deferred: str | None
     steps: tuple[PlannedStep, ...]
+    session: SessionOptions = SessionOptions()
 
 
 class Plan(Record, frozen=True, omit_defaults=True):
@@ -269,7 +321,7 @@ class Plan(Record, frozen=True, omit_defaults=True):
     targets: tuple[PlannedTarget, ...]
     defaults: tuple[str, ...]
     only: tuple[str, ...] = ()
-    gates: tuple[Gate, ...] = ()
+    gates: tuple[QualityGate, ...] = ()
     lock: Lock | None = None
 
 

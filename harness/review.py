@@ -103,8 +103,7 @@ def ask(
     required: tuple[Authenticity, ...],
 ) -> Asked:
     """Read all that was brought. Raises ``AskedWrongly``, or ``Unavailable`` where no signature can be checked."""
-    if expect is not None and not DIGEST.fullmatch(expect):
-        raise AskedWrongly(f"--expect: expected blake3: and 64 lower-case hex digits, got {expect!r}; copy it whole")
+    check_expect(expect)
     if bool(attestations) != bool(trust):
         lacks, given = ("--trust", "--attestation") if attestations else ("--attestation", "--trust")
         raise AskedWrongly(
@@ -121,6 +120,12 @@ def ask(
         trusted=tuple(map(dsse.public_key, trust)),
         required=frozenset(required),
     )
+
+
+def check_expect(expect: str | None) -> None:
+    """Refuse what is no root digest. Raises ``AskedWrongly``."""
+    if expect is not None and not DIGEST.fullmatch(expect):
+        raise AskedWrongly(f"--expect: expected blake3: and 64 lower-case hex digits, got {expect!r}; copy it whole")
 
 
 def review(asked: Asked, progress: Callable[[int, int], None] | None = None) -> Reviewed:

@@ -1,4 +1,4 @@
-"""Resident memory of a process tree, sampled from outside every 10 ms by a thread of the parent.
+"""Resident memory of a process tree, sampled from outside every 10 ms by a thread of the parent, and the machine's condition meanwhile.
 
 On Linux a sample is one ``pread`` of ``/proc/PID/statm`` a process; the tree is walked every twentieth sample. Elsewhere psutil is asked.
 Shared pages count once per process that maps them, as in any sum of RSS.
@@ -10,20 +10,28 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from harness.raw import MemoryRaw
+from harness.machine import INTERVAL_MS, Machine, high_water_bytes
+from harness.raw import MachineRaw, MemoryRaw
 
 INTERVAL_S = 0.010
 _WALK_EVERY = 20
+_MACHINE_EVERY = round(INTERVAL_MS / (1000 * INTERVAL_S))
 
 
 class Sampler:
-    """Samples the tree below ``pid`` from construction until ``stop``, which gives what was seen."""
+    """Samples the tree below ``pid`` from construction until ``stop``; ``cpus`` are the processors it may use, null for this process's.
 
-    def __init__(self, pid: int) -> None:
+    ``machine`` is None until ``stop`` has returned.
+    """
+
+    def __init__(self, pid: int, cpus: Sequence[int] | None = None) -> None:
         self._pid = pid
+        self._machine = Machine(cpus)
+        self.machine: MachineRaw | None = None
         self._at_ms: list[float] = []
         self._rss: list[int] = []
         self._stopping = False
@@ -34,17 +42,32 @@ class Sampler:
         """End the thread and return the samples; none when the process was gone before the first."""
         self._stopping = True
         self._thread.join()
-        return MemoryRaw(format=1, interval_ms=INTERVAL_S * 1000, at_ms=tuple(self._at_ms), rss_bytes=tuple(self._rss))
+        self.machine = self._machine.end(self._tree())
+        return MemoryRaw(
+            format=1,
+            interval_ms=INTERVAL_S * 1000,
+            at_ms=tuple(self._at_ms),
+            rss_bytes=tuple(self._rss),
+            high_water_bytes=high_water_bytes(self._pid),
+        )
 
     def _run(self) -> None:
         read = _ProcTree(self._pid).rss if sys.platform == "linux" else _PsutilTree(self._pid).rss
+        turn = 0
         while not self._stopping:
             rss = read()
             if rss is None:
                 return
             self._at_ms.append(round(time.monotonic() * 1000, 3))
             self._rss.append(rss)
+            if turn % _MACHINE_EVERY == 0:
+                self._machine.read(self._tree())
+            turn += 1
             time.sleep(INTERVAL_S)
+        self._machine.read(self._tree())
+
+    def _tree(self) -> list[int]:
+        return [self._pid, *descendants(self._pid)]
 
 
 class _ProcTree:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from evidence import seal
@@ -15,11 +16,14 @@ from harness.records import Lineage, Plan, Qualification, from_json
 
 _SIGNS = (SEAL_NAME, MANIFEST_NAME, records.PLAN, records.CLAIM)
 """A folder that holds one of these was meant as a root."""
+FEW = 16
+"""Fewer roots than this are looked at before other processes would have started."""
 
 
-def survey(folder: Path, progress: Callable[[int, int], None] | None = None) -> History:
+def survey(folder: Path, progress: Callable[[int, int], None] | None = None, without: str | None = None) -> History:
     """The history of the roots in ``folder``, not of those deeper. ``progress`` counts roots.
 
+    The root with the digest ``without`` is left out, so that what is current without it can be told.
     Staging folders and ``quarantine/`` are no roots; those whose process is gone are named as leftovers. Raises AskedWrongly.
     """
     try:
@@ -30,12 +34,25 @@ def survey(folder: Path, progress: Callable[[int, int], None] | None = None) -> 
         raise AskedWrongly(f"{folder}: expected a folder of roots, got a root; give the folder that it is in")
     left = seal.leftovers(folder)
     roots = [entry for entry in entries if not seal.is_aside(entry) and any((entry / sign).exists() for sign in _SIGNS)]
-    seen = []
-    for done, root in enumerate(roots, 1):
-        seen.append(_look(root))
+    seen: list[Seen] = []
+    for found in _all(roots):
+        seen.append(found)
         if progress is not None:
-            progress(done, len(roots))
+            progress(len(seen), len(roots))
+    seen = [item for item in seen if without is None or item.digest != without]
     return history(seen, [path.relative_to(folder).as_posix() for path in left])
+
+
+def _all(roots: Sequence[Path]) -> Iterator[Seen]:
+    """Look at each root, in order; at many, in as many processes as there are processors: hashing and parsing are most of it."""
+    if len(roots) < FEW:
+        yield from map(_look, roots)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(_look, roots, chunksize=4)
 
 
 def _look(root: Path) -> Seen:

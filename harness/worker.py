@@ -12,13 +12,14 @@ and it is BLOCKED with its class and the versions, never FAIL.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from importlib import metadata
 from pathlib import Path
 
 from harness import derive, derive_rerank, process
-from harness.errors import QualifyError, Unavailable
+from harness.errors import Blocked, QualifyError, Unavailable
 from harness.launch import machine_paths
 from harness.raw import BlockedRaw
 from harness.records import TIER_NAMES, Request, from_json, to_json
@@ -89,6 +90,7 @@ def _step(step: str, folders: tuple[Path, Path, Path | None, Path], channel: Cha
     request = from_json((root / path).read_bytes(), Request, path)
     job = Job(request, *folders, channel.progress, channel.memory_written, clean)
     try:
+        _stay_on(request.target.session.cpus)
         STAGES[request.tier](job)
         job.write_record("measurements.json", derive.measure(request, job.read))
         if request.tier == "L3":
@@ -101,6 +103,19 @@ def _step(step: str, folders: tuple[Path, Path, Path | None, Path], channel: Cha
         job.write_record("blocked.json", BlockedRaw(format=1, reason=clean(_broke(request, error))))
         return BLOCKED
     return 0
+
+
+def _stay_on(cpus: tuple[int, ...] | None) -> None:
+    """Use only these processors, also in every thread that is started from here on. Raises ``Blocked``."""
+    if cpus is None:
+        return
+    if not hasattr(os, "sched_setaffinity"):
+        raise Blocked("session.cpus: expected a system that binds a process to processors, got one that does not")
+    may = os.sched_getaffinity(0)
+    if not set(cpus) <= may:
+        words = [", ".join(map(str, sorted(side))) for side in (may, set(cpus))]
+        raise Blocked(f"session.cpus: expected some of the processors {words[0]}, got {words[1]}; correct the ladder")
+    os.sched_setaffinity(0, cpus)
 
 
 def _broke(request: Request, error: Exception) -> str:

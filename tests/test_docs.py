@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from harness import ladder
+from harness import ladder, policy
 from harness.cli import cli
 
 REPO = Path(__file__).parent.parent
@@ -47,6 +47,7 @@ def test_links_between_the_docs_lead_somewhere(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", sorted(TEXTS))
-def test_ladders_in_the_docs_are_ladders(page: str) -> None:
+def test_ladders_and_policies_in_the_docs_are_that(page: str) -> None:
     for text in re.findall(r"```yaml\n(format: 1\n.*?)```", TEXTS[page], re.DOTALL):
-        assert ladder.parse(text.replace("<40 hex>", "0" * 40).encode()).name
+        whole = text.replace("<40 hex>", "0" * 40).replace("<64 hex>", "0" * 64).encode()
+        assert (ladder.parse(whole) if "\ntiers:" in text else policy.parse(whole)).name

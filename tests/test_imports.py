@@ -25,7 +25,15 @@ ML = {
     "peft",
 }
 ML_PLACES = ("harness/stages/", "harness/runtimes/", "harness/worker.py")
-PURE = ("harness/ladder.py", "harness/plan.py", "harness/judge.py", "harness/diff.py", "harness/metrics/")
+PURE = (
+    "harness/ladder.py",
+    "harness/plan.py",
+    "harness/judge.py",
+    "harness/diff",
+    "harness/gate.py",
+    "harness/policy.py",
+    "harness/metrics/",
+)
 IO = {"os", "io", "subprocess", "socket", "pathlib", "shutil", "tempfile", "requests", "urllib", "psutil"}
 
 
@@ -78,7 +86,13 @@ def test_nothing_imports_the_cli(path: str) -> None:
     assert "harness.cli" not in imported(SOURCES[path])
 
 
-@pytest.mark.parametrize("module", ["harness.cli", "harness.recheck", "harness.report.terminal", "evidence.verify"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("harness.cli", "harness.recheck", "harness.report.terminal", "evidence.verify"),
+        *("harness.comparison", "harness.reviewing", "harness.cli_approve", "harness.cli_diff"),
+    ],
+)
 def test_reviewer_modules_load_no_ml_library(module: str) -> None:
     code = f"import sys, {module}; print(sorted({ML!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPO)

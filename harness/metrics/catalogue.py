@@ -12,13 +12,17 @@ from harness.records import Limit, Limits, Precision, Tier
 
 
 class Metric(NamedTuple):
-    """One metric: the tier that measures it, its unit, what kind of value it has and one sentence on what it is."""
+    """One metric: the tier that measures it, its unit, what kind of value it has and one sentence on what it is.
+
+    A ``condition`` is no property of the artifact but of the moment it was measured in: breaking its limit decides nothing.
+    """
 
     tier: Tier
     unit: str
     kind: type
     meaning: str
     parameter: str = ""
+    condition: bool = False
 
 
 METRICS: dict[str, Metric] = {
@@ -81,23 +85,78 @@ METRICS: dict[str, Metric] = {
     # L1 perf
     "load_ms": Metric("L1", "ms", float, "session load"),
     "first_call_ms": Metric("L1", "ms", float, "first call after load"),
+    "first_call_ratio": Metric("L1", "ratio", float, "first call over the median of the steady calls"),
     "mean_ms": Metric("L1", "ms", float, "mean of the steady calls"),
     "min_ms": Metric("L1", "ms", float, "fastest steady call"),
+    "max_ms": Metric("L1", "ms", float, "slowest steady call"),
     "p50_ms": Metric("L1", "ms", float, "median of the steady calls, 95% bootstrap interval"),
-    "p90_ms": Metric("L1", "ms", float, "90th percentile of the steady calls"),
-    "p95_ms": Metric("L1", "ms", float, "95th percentile of the steady calls, order-statistics interval"),
+    "p50_interval_ratio": Metric(
+        "L1", "ratio", float, "width of the order-statistics interval of the median over the median"
+    ),
+    "p90_ms": Metric("L1", "ms", float, "90th percentile of the steady calls; null with fewer samples than it needs"),
+    "p95_ms": Metric(
+        "L1", "ms", float, "95th percentile, order-statistics interval; null with fewer samples than it needs"
+    ),
     "p99_ms": Metric("L1", "ms", float, "99th percentile; null with fewer samples than it needs"),
     "std_ms": Metric("L1", "ms", float, "standard deviation of the steady calls"),
+    "cv": Metric("L1", "ratio", float, "standard deviation of the steady calls over their mean"),
+    "outliers": Metric("L1", "calls", int, "steady calls whose modified z-score is above 3.5"),
     "calls": Metric("L1", "calls", int, "steady calls measured"),
+    "sampling_ended_by": Metric(
+        "L1", "reason", str, "what ended the steady calls: interval (narrow enough), calls or seconds (a cap)"
+    ),
     "pairs_per_s": Metric("L1", "pairs/s", float, "pairs scored per second over the steady calls"),
     "drift_ratio": Metric(
         "L1", "ratio", float, "median of the last third of the steady calls over that of the first third"
     ),
+    "involuntary_switches": Metric("L1", "switches", int, "times the process lost a processor during the steady calls"),
     "baseline_rss_bytes": Metric(
         "L1", "bytes", int, "resident memory of the process tree before the session is loaded"
     ),
     "loaded_rss_bytes": Metric("L1", "bytes", int, "resident memory of the process tree after load"),
-    "peak_rss_bytes": Metric("L1", "bytes", int, "sampled peak of the process tree's resident memory"),
+    "peak_rss_bytes": Metric(
+        "L1", "bytes", int, "sampled peak of the process tree's resident memory up to the calls of mixed shapes"
+    ),
+    "high_water_bytes": Metric(
+        "L1", "bytes", int, "most resident memory of the process in all of L1, by the kernel's own count"
+    ),
+    "growth_bytes_per_1000_calls": Metric(
+        "L1", "bytes", float, "growth of resident memory over calls of mixed shapes, Theil-Sen, 95% interval"
+    ),
+    "load_average_before": Metric("L1", "tasks", float, "load average of a minute before the load", condition=True),
+    "load_average": Metric("L1", "tasks", float, "largest load average of a minute during the calls", condition=True),
+    "busy_share": Metric(
+        "L1", "share", float, "share of the usable processors' time that other processes took", condition=True
+    ),
+    "busy_processes": Metric(
+        "L1", "processes", int, "other processes that used more than 5% of a processor", condition=True
+    ),
+    "stolen_share": Metric(
+        "L1", "share", float, "share of the processors' time that the hypervisor gave to others", condition=True
+    ),
+    "cpu_pressure_share": Metric(
+        "L1", "share", float, "share of the time in which some task waited for a processor", condition=True
+    ),
+    "cpu_mhz": Metric("L1", "MHz", float, "mean frequency of the processors; null where not readable", condition=True),
+    "end_to_end_p50_ms": Metric("L1", "ms", float, "median of whole requests, from text to ranking"),
+    "end_to_end_p95_ms": Metric("L1", "ms", float, "95th percentile of whole requests"),
+    "end_to_end_pairs_per_s": Metric("L1", "pairs/s", float, "documents ranked per second, tokenisation included"),
+    "tokenise_share": Metric("L1", "share", float, "share of whole requests that is spent in the tokenizer"),
+    "load_p50_ms": Metric("L1", "ms", float, "median of the calls of so many callers at once", "callers"),
+    "load_p95_ms": Metric("L1", "ms", float, "95th percentile of the calls of so many callers at once", "callers"),
+    "load_slowest_p95_ms": Metric("L1", "ms", float, "95th percentile of the caller that has the largest", "callers"),
+    "load_pairs_per_s": Metric("L1", "pairs/s", float, "pairs scored per second with so many callers", "callers"),
+    "load_differing_logits": Metric("L1", "logits", int, "logits of several callers that differ from those of one"),
+    "load_unfinished_calls": Metric("L1", "calls", int, "calls of several callers that failed or never came back"),
+    "arrival_p50_ms": Metric("L1", "ms", float, "median from when a call was due to when it was done, open loop"),
+    "arrival_p95_ms": Metric("L1", "ms", float, "95th percentile of that"),
+    "arrival_wait_p50_ms": Metric("L1", "ms", float, "median from when a call was due to when it began"),
+    "sweep_p50_ms": Metric("L1", "ms", float, "median of the calls of one cell of the sweep", "cell"),
+    "sweep_p95_ms": Metric("L1", "ms", float, "95th percentile of the calls of one cell of the sweep", "cell"),
+    "sweep_pairs_per_s": Metric("L1", "pairs/s", float, "pairs scored per second in one cell of the sweep", "cell"),
+    "sweep_peak_rss_bytes": Metric(
+        "L1", "bytes", int, "sampled peak of memory that one cell of the sweep needs", "cell"
+    ),
     # L2 parity
     "pairs": Metric("L2", "pairs", int, "pairs given to both sides"),
     "refused_pairs": Metric("L2", "pairs", int, "pairs that either side could not score, alone either"),
@@ -207,6 +266,8 @@ PARAMETERS = {
     "scorer": re.compile("|".join(SCORERS)),
     "provider": re.compile(r"[A-Za-z0-9_]+"),
     "build step": re.compile("|".join(BUILD_STEPS)),
+    "callers": re.compile(r"[1-9][0-9]*"),
+    "cell": re.compile(r"c[1-9][0-9]*-l[1-9][0-9]*-b[1-9][0-9]*-t[1-9][0-9]*"),
 }
 
 FIXED_LIMITS: dict[Tier, Limits] = {
@@ -242,6 +303,9 @@ FIXED_LIMITS: dict[Tier, Limits] = {
 }
 """Limits that stand in every plan beside the ladder's own. A ladder cannot set these metrics itself."""
 
+LOAD_LIMITS: Limits = {"load_differing_logits": Limit(exactly=0), "load_unfinished_calls": Limit(exactly=0)}
+"""Limits that stand in L1 of every plan that asks for callers at once; a ladder cannot set these either."""
+
 HEAD_GAP: dict[Precision, float] = {"fp32": 0.0, "fp16": 2.0**-11, "int8": 2.0**-6}
 """``head_gap_ratio`` allowed by precision: none; half an ulp of fp16's 11-bit significand; two steps of a signed 8-bit grid."""
 
@@ -262,6 +326,23 @@ def fixed_limits(tier: Tier, precision: Precision) -> Limits:
         names = ("batch_gap_runtime", "order_gap_runtime", "padding_gap_runtime")
         limits |= {name: Limit(at_most=INVARIANCE_GAP[precision]) for name in names}
     return limits
+
+
+def is_condition(name: str) -> bool:
+    """Whether a metric tells of the moment of the measurement, not of the artifact."""
+    metric = find(name)
+    return metric is not None and metric.condition
+
+
+def is_time(name: str) -> bool:
+    """Whether a metric is a duration or a rate, which a busy machine makes worse."""
+    metric = find(name)
+    return metric is not None and metric.tier == "L1" and metric.unit in {"ms", "pairs/s"}
+
+
+def cell_name(candidates: int, max_length: int, batch_size: int, threads: int) -> str:
+    """The parameter that names a cell of a sweep: ``c100-l512-b32-t2``."""
+    return f"c{candidates}-l{max_length}-b{batch_size}-t{threads}"
 
 
 def find(name: str) -> Metric | None:

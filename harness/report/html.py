@@ -20,7 +20,10 @@ from harness.root import RootRecords, merged
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """What a browser may do with the page: show it. Style is inline; nothing is fetched and nothing runs."""
 
-FOOT = "Drawn from the records and raw samples of the root alone. MB is a million bytes, MiB is 1,048,576 bytes; intervals are 95%."
+FOOT = (
+    "Drawn from the records and raw samples of the root alone. MB is a million bytes, MiB is 1,048,576 bytes; intervals are 95%."
+    " Percentiles are Hyndman and Fan's type 7: linear between the closest ranks."
+)
 
 _KEY: dict[Tier, str] = {"L0": "payload_bytes", "L1": "p50_ms", "L2": "max_abs_gap", "L3": "ndcg_at_10"}
 _KEY_WORDS: dict[Tier, str] = {"L0": "", "L1": "p50 ", "L2": "max gap ", "L3": "nDCG@10 "}

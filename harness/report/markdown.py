@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.records import PlannedTarget, Tier
-from harness.report import escape, view, wording
+from harness.report import escape, view, view_perf, wording
 from harness.report.live import duration
 from harness.root import RootRecords
 
@@ -145,8 +145,20 @@ def _figures(records: RootRecords, tier: Tier) -> Iterator[str]:
         labels = [label for label, _ in view.KEY_FIGURES[tier]]
         yield f"### {_HEADS[tier]} ({tier})"
         yield _table(("Target", *labels, *(["On"] if tier == "L3" else [])), rows)
+        if tier == "L1":
+            yield from _load(records)
         if tier == "L3":
             yield from _scorers(records)
+
+
+def _load(records: RootRecords) -> Iterator[str]:
+    """Warnings of the moment, and the tables of callers at once and of the sweep, a table a target."""
+    for target in records.plan.targets:
+        for warning in view_perf.warnings(records, target.name):
+            yield f"> {_code(target.name)}: {_plain(warning)}"
+        for caption, head, rows in view_perf.load_tables(records, target.name):
+            yield f"{caption}, {_code(target.name)}:"
+            yield _table(head, [[_plain(cell) for cell in row] for row in rows])
 
 
 def _scorers(records: RootRecords) -> Iterator[str]:

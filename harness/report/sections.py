@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.metrics import catalogue
-from harness.raw import BuildRaw, MemoryRaw, PerfRaw, QueryRow
+from harness.raw import BuildRaw, QueryRow
 from harness.records import Finding, PlannedTarget, Tier, Verdict
-from harness.report import escape, plots, view, wording
+from harness.report import escape, plots, section_perf, view, wording
 from harness.report.markup import Html, code, details, el, facts, join, table, text
+from harness.report.section_perf import plotted
 from harness.report.source import Source
 from harness.root import RootRecords
 
@@ -176,20 +177,6 @@ def _made(made: BuildRaw) -> Iterator[tuple[str, str]]:
             yield option, wording.number(value)
 
 
-def _perf(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
-    drawn: list[Html] = []
-    samples, memory = source.samples(name), source.memory(name)
-    if isinstance(samples, PerfRaw):
-        middle = view.measurement(records, name, "L1", "p50_ms")
-        drawn.append(plots.latency(samples.steady_ms, middle.interval if middle else None, mark))
-        drawn.append(plots.phases(samples.load_ms, samples.first_call_ms, samples.warm_up_ms, samples.steady_ms, mark))
-        drawn.append(plots.drift(samples.warm_up_ms, samples.steady_ms, mark))
-    if isinstance(memory, MemoryRaw):
-        events = samples.events_ms if isinstance(samples, PerfRaw) else {}
-        drawn.append(plots.memory(memory.at_ms, memory.rss_bytes, events, mark))
-    yield from _plots(drawn, samples, memory)
-
-
 def _parity(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
     logits = source.logits(name)
     drawn: list[Html | None] = []
@@ -197,7 +184,7 @@ def _parity(records: RootRecords, source: Source, name: str, mark: str) -> Itera
         step = next(s for t in records.plan.targets if t.name == name for s in t.steps if s.tier == "L2")
         limit = step.limits.get("max_abs_gap")
         drawn = [plots.parity(*logits, mark), plots.gaps(*logits, limit.at_most if limit else None, mark)]
-    yield from _plots(drawn, logits)
+    yield from plotted(drawn, logits)
 
 
 def _rerank(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
@@ -210,7 +197,7 @@ def _rerank(records: RootRecords, source: Source, name: str, mark: str) -> Itera
     scored = [] if isinstance(queries, str) else sorted(filter(_paired, queries), key=_drop, reverse=True)
     if scored:
         drawn.append(plots.moves([_drop(row) for row in scored], bounds, mark))
-    yield from _plots(drawn, queries)
+    yield from plotted(drawn, queries)
     if not isinstance(queries, str):
         yield _queries(queries, scored, source.query_texts(), name)
 
@@ -261,14 +248,6 @@ def _change(row: QueryRow) -> str:
     return f"{-_drop(row):+.4f}" if _drop(row) else "0"
 
 
-def _plots(drawn: Sequence[Html | None], *sources: object) -> Iterator[Html]:
-    shown = [figure for figure in drawn if figure is not None]
-    if shown:
-        yield el("div", *shown, class_="plots")
-    for missing in dict.fromkeys(source for source in sources if isinstance(source, str)):
-        yield el("p", missing, class_="small")
-
-
 def _parametrised(values: Mapping[str, object], base: str) -> dict[str, int]:
     """The integer values of a metric with a parameter, by parameter."""
     return {
@@ -285,7 +264,7 @@ def _count_bar(count: int, most: int) -> Html:
 
 _DRAWN: dict[Tier, Callable[[RootRecords, Source, str, str], Iterator[Html]]] = {
     "L0": _build,
-    "L1": _perf,
+    "L1": section_perf.perf,
     "L2": _parity,
     "L3": _rerank,
 }

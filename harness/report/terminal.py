@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness.records import TIERS, DataFact, Finding, Plan, PlannedTarget, TargetClaim, Tier
-from harness.report import escape, view, wording
+from harness.report import escape, view, view_perf, wording
 from harness.report.live import STYLES, duration
 from harness.root import RootRecords
 
@@ -142,6 +142,8 @@ def _figures(records: RootRecords, target: PlannedTarget) -> list[RenderableType
             )
             limits = view.bounds(records, target.name) if tier == "L3" else None
             table.add_row(f"  {view.tier_name(tier)}", Text(text + (f" [{limits}]" if limits else "")))
+    for warning in view_perf.warnings(records, target.name):
+        table.add_row("  warning", Text(_clean(warning), "yellow"))
     if target.deferred is not None:
         table.add_row("  deferred", Text(_clean(target.deferred)))
     head = Text(escape.terminal(target.name), "bold")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from harness.judge import WORST_FIRST
 from harness.records import (
     TIER_NAMES,
@@ -13,6 +15,7 @@ from harness.records import (
     Measurement,
     Plan,
     PlannedTarget,
+    SessionOptions,
     TargetClaim,
     Tier,
     Verdict,
@@ -252,4 +255,16 @@ def scorer_rows(records: RootRecords, target: str) -> list[tuple[str, float]]:
 def target_line(target: PlannedTarget) -> str:
     """What a target is: precision, provider, threads, and its artifact when it was brought."""
     own = f", prebuilt {target.artifact.name}" if target.artifact else ""
-    return f"{target.precision} on {target.provider}, {target.threads} thread{'' if target.threads == 1 else 's'}{own}"
+    session = "".join(
+        f", {name.replace('_', ' ')} {_option(value)}"
+        for name, value in msgspec.structs.asdict(target.session).items()
+        if value != getattr(SessionOptions(), name)
+    )
+    threads = f"{target.threads} thread{'' if target.threads == 1 else 's'}"
+    return f"{target.precision} on {target.provider}, {threads}{session}{own}"
+
+
+def _option(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -8,10 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from harness.errors import Blocked
 from harness.raw import SessionFacts
-from harness.records import Value
-from harness.runtimes.session import LoadError, no_logits, one_column
+from harness.records import SessionOptions, Value
+from harness.runtimes.session import DEFAULT, LoadError, allowed_cpus, no_logits, one_column
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,8 +62,8 @@ class Provider(NamedTuple):
         if self.name not in available:
             raise Blocked(f"{self.name} is not in this build of onnxruntime (has: {', '.join(available)})")
 
-    def load(self, artifact: Path, threads: int) -> Session:
-        """Load ``artifact`` with ``threads`` intra-op threads.
+    def load(self, artifact: Path, threads: int, session: SessionOptions = DEFAULT) -> Session:
+        """Load ``artifact`` with ``threads`` intra-op threads and the options of ``session``.
 
         Raises ``Blocked`` when this build has no such provider, does not use it, or the file is newer than the runtime;
         ``LoadError`` when the runtime does not take the file.
@@ -69,27 +71,23 @@ class Provider(NamedTuple):
         import onnxruntime as ort
 
         self.require()
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
         if not self.optimised:
-            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+            session = msgspec.structs.replace(session, graph_optimization="none")
+        options = _made(threads, session)
         begin = time.perf_counter()
         try:
-            session = ort.InferenceSession(str(artifact), options, providers=[self.name])
+            loaded = ort.InferenceSession(str(artifact), options, providers=[self.name])
         except Exception as error:  # the runtime's own classes have no common base but Exception
             _refuse_newer(str(error))
             raise LoadError(first_line(error)) from error
         load_ms = (time.perf_counter() - begin) * 1000
-        used = session.get_providers()
+        used = loaded.get_providers()
         if not used or used[0] != self.name:
             raise Blocked(f"provider: expected {self.name}, got a session on {', '.join(used) or 'none'}")
         facts = SessionFacts(
-            load_ms=load_ms, providers=tuple(used), options=_stated(options, threads), placement=_placement(session)
+            load_ms=load_ms, providers=tuple(used), options=_stated(threads, session), placement=_placement(loaded)
         )
-        return Session(session, facts)
+        return Session(loaded, facts)
 
 
 def first_line(error: BaseException) -> str:
@@ -109,18 +107,44 @@ def _placement(session: Any) -> dict[str, dict[str, int]] | None:
     return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items())}
 
 
-def _stated(options: Any, threads: int) -> dict[str, Value]:
-    """The options that change speed or results; spinning and graph optimisation are the runtime's defaults, left as they are."""
+def _made(threads: int, asked: SessionOptions) -> Any:
+    """The runtime's own options. More than one inter-op thread is of use only in its parallel mode."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = asked.inter_op_threads
+    options.execution_mode = (
+        ort.ExecutionMode.ORT_PARALLEL if asked.inter_op_threads > 1 else ort.ExecutionMode.ORT_SEQUENTIAL
+    )
+    options.enable_cpu_mem_arena = asked.memory_arena
+    options.graph_optimization_level = {
+        "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
+        "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+        "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+        "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    }[asked.graph_optimization]
+    options.log_severity_level = 3
+    spinning = "1" if asked.spinning else "0"
+    options.add_session_config_entry("session.intra_op.allow_spinning", spinning)
+    options.add_session_config_entry("session.inter_op.allow_spinning", spinning)
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    return options
+
+
+def _stated(threads: int, asked: SessionOptions) -> dict[str, Value]:
+    """The options that change speed or results, as they were set."""
     import onnxruntime as ort
 
     return {
         "onnxruntime": ort.__version__,
         "intra_op_threads": threads,
-        "inter_op_threads": 1,
-        "execution_mode": "sequential",
-        "graph_optimization": "all",
-        "allow_spinning": True,
-        "memory_arena": bool(options.enable_cpu_mem_arena),
+        "inter_op_threads": asked.inter_op_threads,
+        "execution_mode": "parallel" if asked.inter_op_threads > 1 else "sequential",
+        "graph_optimization": asked.graph_optimization,
+        "allow_spinning": asked.spinning,
+        "memory_arena": asked.memory_arena,
+        "cpus": allowed_cpus(),
     }
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.errors import Blocked
 from harness.raw import SessionFacts
-from harness.runtimes.session import LoadError, no_logits, one_column
+from harness.records import SessionOptions
+from harness.runtimes.session import DEFAULT, LoadError, allowed_cpus, no_logits, one_column
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,8 +62,11 @@ class OpenVino(NamedTuple):
         if self.device not in available:
             raise Blocked(f"{self.device} is not a device of this openvino (has: {', '.join(available) or 'none'})")
 
-    def load(self, artifact: Path, threads: int) -> Session:
-        """Compile ``artifact`` for ``threads`` threads. Raises ``Blocked`` or ``LoadError``."""
+    def load(self, artifact: Path, threads: int, session: SessionOptions = DEFAULT) -> Session:  # noqa: ARG002 - has none
+        """Compile ``artifact`` for ``threads`` threads; a ladder can ask for no option of ``session`` here.
+
+        Raises ``Blocked`` or ``LoadError``.
+        """
         self.require()
         import openvino
 
@@ -77,6 +81,7 @@ class OpenVino(NamedTuple):
         if devices != (self.device,):
             raise Blocked(f"provider: expected {self.device}, got a model on {', '.join(devices) or 'none'}")
         stated = {"openvino": openvino.__version__, "threads": threads, "inference_precision": "f32", "hint": "latency"}
+        stated["cpus"] = allowed_cpus()
         operators = Counter(
             str(node.get_rt_info()["layerType"].value) for node in compiled.get_runtime_model().get_ops()
         )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.errors import Blocked
 from harness.raw import SessionFacts
+from harness.records import SessionOptions
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+DEFAULT = SessionOptions()
 
 
 class LoadError(Exception):
@@ -38,8 +43,16 @@ class Runtime(Protocol):
     def require(self) -> None:
         """Import the library. Raises ``Blocked`` when it, or the provider in it, is not there."""
 
-    def load(self, artifact: Path, threads: int) -> Session:
-        """Load ``artifact`` with ``threads`` threads. Raises ``Blocked``, or ``LoadError`` when the runtime does not take the file."""
+    def load(self, artifact: Path, threads: int, session: SessionOptions = DEFAULT) -> Session:
+        """Load ``artifact`` with ``threads`` threads and the options of ``session``, as far as the runtime has them.
+
+        Raises ``Blocked``, or ``LoadError`` when the runtime does not take the file.
+        """
+
+
+def allowed_cpus() -> str | None:
+    """The processors that this process may use, by number, e.g. ``0,1``; None where the system does not tell."""
+    return ",".join(map(str, sorted(os.sched_getaffinity(0)))) if hasattr(os, "sched_getaffinity") else None
 
 
 def one_column(found: NDArray[Any], rows: int) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ Only the ``tokenizers`` library is used, so that L1 needs neither torch nor tran
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,14 +52,18 @@ def encode(model: Path, candidate: Candidate, pairs: Iterable[tuple[str, str]], 
 
     Raises ``Blocked`` when the candidate takes no so long sequence, or the tokenizer cannot be read or makes no room for it.
     """
-    import numpy as np
-
     if max_length > candidate.max_length:
         raise Blocked(
             f"max_length: expected at most the candidate's {candidate.max_length} tokens, got {max_length};"
             " lower it in the ladder"
         )
-    encodings = encodings_of(model, pairs, max_length)
+    return encoded(encodings_of(model, pairs, max_length))
+
+
+def encoded(encodings: Sequence[Any]) -> Encoded:
+    """``tokenizers.Encoding`` as arrays."""
+    import numpy as np
+
     return Encoded(
         ids=tuple(np.asarray(encoding.ids, dtype=np.int64) for encoding in encodings),
         segments=tuple(np.asarray(encoding.type_ids, dtype=np.int64) for encoding in encodings),
@@ -77,6 +81,17 @@ def texts_of(encoding: Any) -> NDArray[np.int64]:
 
 def encodings_of(model: Path, pairs: Iterable[tuple[str, str]], max_length: int | None) -> list[Any]:
     """The pairs as ``tokenizers.Encoding``, unpadded, whole where ``max_length`` is None. Raises ``Blocked``."""
+    try:
+        found: list[Any] = tokenizer_of(model, max_length).encode_batch(list(pairs))
+    except Blocked:
+        raise
+    except Exception as error:  # the library raises bare Exception
+        raise _no_tokenizer(error) from error
+    return found
+
+
+def tokenizer_of(model: Path, max_length: int | None) -> Any:
+    """The candidate's tokenizer, without padding, cutting at ``max_length`` tokens or, where it is None, not at all. Raises ``Blocked``."""
     from tokenizers import Tokenizer
 
     try:
@@ -86,10 +101,13 @@ def encodings_of(model: Path, pairs: Iterable[tuple[str, str]], max_length: int 
             tokenizer.no_truncation()
         else:
             tokenizer.enable_truncation(max_length, strategy="longest_first", direction=_cut_side(model))
-        found: list[Any] = tokenizer.encode_batch(list(pairs))
-    except Exception as error:  # the library raises bare Exception
-        raise Blocked(f"tokenizer.json: expected a tokenizer that encodes the pairs, got {error}") from error
-    return found
+    except Exception as error:  # as above
+        raise _no_tokenizer(error) from error
+    return tokenizer
+
+
+def _no_tokenizer(error: Exception) -> Blocked:
+    return Blocked(f"tokenizer.json: expected a tokenizer that encodes the pairs, got {error}")
 
 
 def _cut_side(model: Path) -> str:

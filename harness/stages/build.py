@@ -118,7 +118,7 @@ def _trial(job: Job) -> Callable[[Path], str]:
 
     def fault(graph: Path) -> str:
         try:
-            session = RUNTIMES[target.provider].load(graph, target.threads)
+            session = RUNTIMES[target.provider].load(graph, target.threads, target.session)
         except LoadError as error:
             return job.clean(str(error))
         batches, lengths = probe_shapes(job.request.options.L0, session.fixed, prebuilt=False, longest=longest)
@@ -186,7 +186,8 @@ def _probes(job: Job, session: Session) -> tuple[Probe, ...]:
 
 def _load(job: Job) -> tuple[Session | None, str]:
     try:
-        return RUNTIMES[job.request.target.provider].load(job.graph, job.request.target.threads), ""
+        target = job.request.target
+        return RUNTIMES[target.provider].load(job.graph, target.threads, target.session), ""
     except LoadError as error:
         return None, job.clean(str(error))
 

@@ -99,11 +99,11 @@ class Job(NamedTuple):
         """Hash the artifact's files and write ``artifact.json``: the very bytes that this step is about to load."""
         self.write_record("artifact.json", ArtifactRef(format=1, digest=folder_digest(self.graph.parent)))
 
-    def session(self) -> Session:
-        """Load the artifact on the target's provider. Raises ``Blocked``."""
+    def session(self, threads: int | None = None) -> Session:
+        """Load the artifact on the target's provider, with its number of threads or another. Raises ``Blocked``."""
         target = self.request.target
         try:
-            return RUNTIMES[target.provider].load(self.graph, target.threads)
+            return RUNTIMES[target.provider].load(self.graph, threads or target.threads, target.session)
         except LoadError as error:
             raise Blocked(f"artifact: expected a graph that {target.provider} loads, got {error}") from error
 

@@ -48,12 +48,11 @@ def test_verify_judges_the_root_again_and_agrees(tiny_root: Path) -> None:
     assert all(check["ran"] for check in said.json["checks"])
 
 
-def test_verify_and_show_and_plan_and_schema_work_without_any_ml_library(
-    tiny_root: Path, tmp_path: Path, tiny_model: Path
-) -> None:
+def test_what_a_reviewer_uses_works_without_any_ml_library(tiny_root: Path, tmp_path: Path, tiny_model: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(NO_ML, encoding="utf-8")
     ladder = write_ladder(tmp_path / "ladder", tiny_model)
-    for command in (["verify", tiny_root], ["show", tiny_root], ["plan", ladder], ["schema"]):
+    diff = ["diff", tiny_root, tiny_root]
+    for command in (["verify", tiny_root], ["show", tiny_root], diff, ["plan", ladder], ["schema"]):
         said = qualify(*command, PYTHONPATH=str(tmp_path))
         assert said.code == 0, f"{command}: {said.err}"
 
@@ -165,7 +164,7 @@ def test_a_sound_prebuilt_artifact_qualifies(tiny_root: Path, tiny_model: Path, 
 
 def test_a_child_killed_in_l1_blocks_its_target_and_the_rest_is_sealed(tiny_model: Path, tmp_path: Path) -> None:
     targets = "\n  - {precision: fp32, threads: 1}\n  - {name: second, precision: fp32, threads: 1}\n"
-    slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
+    slow = "{candidates: 8, batch_size: 4, calls: 100000, min_calls: 100000, seconds: 1e6, limits: {p50_ms: {at_most: 1e4}}}"
     ladder = write_ladder(tmp_path, tiny_model, targets, goal="L1", L1=slow)
     command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root"), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:
@@ -198,7 +197,7 @@ def kill_worker(parent: int) -> None:
 
 
 def test_an_interrupt_seals_what_was_measured_and_ends_130(tiny_model: Path, tmp_path: Path) -> None:
-    slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
+    slow = "{candidates: 8, batch_size: 4, calls: 100000, min_calls: 100000, seconds: 1e6, limits: {p50_ms: {at_most: 1e4}}}"
     ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L1", L1=slow)
     command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:
@@ -378,7 +377,7 @@ def test_the_staging_folder_of_a_running_climb_is_not_removed(tmp_path: Path) ->
 
 
 def test_sigterm_seals_what_was_measured(tiny_model: Path, tmp_path: Path) -> None:
-    slow = "{candidates: 8, batch_size: 4, calls: 100000, limits: {p50_ms: {at_most: 1e4}}}"
+    slow = "{candidates: 8, batch_size: 4, calls: 100000, min_calls: 100000, seconds: 1e6, limits: {p50_ms: {at_most: 1e4}}}"
     ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L1", L1=slow)
     command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:

@@ -11,7 +11,7 @@ import pytest
 
 from harness import derive, derive_rerank
 from harness.errors import RecordError
-from harness.metrics import catalogue
+from harness.metrics import catalogue, sampling
 from harness.raw import BuildRaw, MemoryRaw, PerfRaw, Probe
 from harness.records import TIERS, Limit, Measurement, Tier, from_json, to_json
 from tests.support.steps import OPTIONS, Bench
@@ -68,6 +68,11 @@ def test_deriving_needs_no_ml_library(climbed: Bench, tmp_path: Path) -> None:
         ("L0", "build.json"),
         ("L1", "samples.json"),
         ("L1", "memory.json"),
+        ("L1", "machine.json"),
+        ("L1", "sweep.json"),
+        ("L1", "load.json"),
+        ("L1", "load.f32"),
+        ("L1", "end_to_end.json"),
         ("L2", "logits.json"),
         ("L2", "artifact.f32"),
         ("L3", "scores.json"),
@@ -124,7 +129,9 @@ def perf_with(climbed: Bench, steady: tuple[float, ...], memory: MemoryRaw | Non
     perf = msgspec.structs.replace(OPTIONS.L1, calls=len(steady))
     request = climbed.request("L1", options=msgspec.structs.replace(OPTIONS, L1=perf))
     path = f"{request.step}/samples.json"
-    raw = msgspec.structs.replace(from_json((climbed.root / path).read_bytes(), PerfRaw, path), steady_ms=steady)
+    _, ended_by = sampling.stopped(steady, sampling.Rule(len(steady), perf.min_calls, perf.interval, perf.seconds))
+    was = from_json((climbed.root / path).read_bytes(), PerfRaw, path)
+    raw = msgspec.structs.replace(was, steady_ms=steady, ended_by=ended_by)
     changed = {path: to_json(raw)} | ({f"{request.step}/memory.json": to_json(memory)} if memory else {})
     return {item.metric: item for item in derive.measure(request, reader(climbed, changed)).measurements}
 
@@ -154,7 +161,7 @@ def test_a_slow_call_that_was_left_out_is_noticed(climbed: Bench) -> None:
     path = f"{request.step}/samples.json"
     raw = from_json((climbed.root / path).read_bytes(), PerfRaw, path)
     fewer = msgspec.structs.replace(raw, steady_ms=raw.steady_ms[1:])
-    with pytest.raises(RecordError, match=r"samples\.json: expected .* \(2, 20, 8\), .*, got \(2, 19, 8\)"):
+    with pytest.raises(RecordError, match=r"samples\.json: expected .* after 59 by nothing yet, got 59 ended by calls"):
         derive.measure(request, reader(climbed, {path: to_json(fewer)}))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from evidence import seal
 from harness import gates
-from harness.records import Gate, GateOutcome, from_json
+from harness.records import GateOutcome, QualityGate, from_json
 from tests.support.ladders import Said, qualify, writable_copy, write_ladder
 
 ONE = "\n  - {precision: fp32, threads: 1}\n"
@@ -126,7 +126,7 @@ def test_a_lock_that_is_not_there_is_refused_before_anything_runs(tmp_path: Path
 def test_a_gate_that_says_nothing_is_blocked(
     tmp_path: Path, command: tuple[str, ...], verdict: str, reason: str
 ) -> None:
-    left = gates.run(Gate(name="g", command=command, time_limit_s=0.3), tmp_path, tmp_path, "blake3:")
+    left = gates.run(QualityGate(name="g", command=command, time_limit_s=0.3), tmp_path, tmp_path, "blake3:")
     assert (left.verdict, left.reason) == (verdict, reason)
     assert json.loads((tmp_path / "gates/g/gate.json").read_bytes())["verdict"] == verdict
 
@@ -137,6 +137,6 @@ def test_a_gate_runs_in_its_folder_with_its_own_arguments_and_without_secrets(
     monkeypatch.setenv("DEPLOY_TOKEN", "abcdefgh")
     (tmp_path / "l/sub").mkdir(parents=True)
     code = "import os, sys; print(sys.argv[1:], os.path.basename(os.getcwd()), 'DEPLOY_TOKEN' in os.environ)"
-    gate = Gate(name="g", command=(sys.executable, "-c", code, "a b", "$HOME"), folder="sub")
+    gate = QualityGate(name="g", command=(sys.executable, "-c", code, "a b", "$HOME"), folder="sub")
     assert gates.run(gate, tmp_path, tmp_path / "l", "blake3:").verdict == "PASS"
     assert (tmp_path / "gates/g/stdout.log").read_text(encoding="utf-8") == "['a b', '$HOME'] sub False\n"

@@ -315,3 +315,27 @@ def test_a_carried_step_without_measurements_stays_as_it_is() -> None:
     step = ended(WELL, "BLOCKED")
     assert not judge.broke(step)
     assert judge.again(step, {"m": Limit(at_most=5)}, None) is step
+
+
+def under(**values: float) -> dict[str, tuple[Verdict, str]]:
+    """The findings of some L1 measurements, each against a limit of at most 10, the shares at most 0.2."""
+    limits = {name: Limit(at_most=0.2 if name.endswith("share") else 10) for name in values}
+    found = judge.judge(limits, [measured(name, value, "ms") for name, value in values.items()])
+    return {finding.metric: (finding.verdict, finding.text) for finding in found}
+
+
+def test_a_busy_machine_decides_nothing_and_takes_the_durations_with_it() -> None:
+    found = under(busy_share=0.5, p95_ms=12.0, peak_rss_bytes=12.0, p50_ms=9.0)
+    assert found["busy_share"] == (
+        "INCONCLUSIVE",
+        "busy_share: expected at most 0.2, got 0.5 ms; the machine was not fit to measure",
+    )
+    assert found["p95_ms"] == ("INCONCLUSIVE", "p95_ms: expected at most 10, got 12.0 ms; measured under busy_share")
+    assert found["peak_rss_bytes"][0] == "FAIL"
+    assert found["p50_ms"][0] == "PASS"
+
+
+def test_on_a_quiet_machine_a_slow_figure_fails() -> None:
+    found = under(busy_share=0.1, p95_ms=12.0)
+    assert found["busy_share"][0] == "PASS"
+    assert found["p95_ms"][0] == "FAIL"

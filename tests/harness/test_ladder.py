@@ -32,7 +32,7 @@ NAME = "at most 64 of a-z, 0-9 and -"
 PRECISION = "one of fp16, fp32, int8"
 SHAPE = "[an integer of at least 1, an integer of at least 1]"
 THREADS = "an integer of at least 1 and at most 1024"
-TARGET_KEYS = "precision, provider, threads, name, artifact, deferred, limits"
+TARGET_KEYS = "precision, provider, threads, name, session, artifact, deferred, limits"
 
 
 def changed(old: bytes, new: bytes) -> bytes:
@@ -99,6 +99,11 @@ def test_defaults_are_the_values_that_the_ladder_did_not_give() -> None:
         "/tiers/L1/max_length",
         "/tiers/L1/warm_up",
         "/tiers/L1/calls",
+        "/tiers/L1/min_calls",
+        "/tiers/L1/interval",
+        "/tiers/L1/seconds",
+        "/tiers/L1/growth_calls",
+        "/tiers/L1/end_to_end_calls",
         "/tiers/L1/time_limit_s",
         "/tiers/L2/batch_size",
         "/tiers/L2/max_length",
@@ -113,12 +118,16 @@ def test_defaults_are_the_values_that_the_ladder_did_not_give() -> None:
         "/tiers/L3/time_limit_s",
         "/targets/0/name",
         "/targets/0/provider",
+        "/targets/0/session",
         "/targets/1/provider",
         "/targets/1/threads",
+        "/targets/1/session",
         "/targets/2/provider",
         "/targets/2/threads",
+        "/targets/2/session",
         "/targets/3/name",
         "/targets/3/threads",
+        "/targets/3/session",
     )
 
 
@@ -378,6 +387,39 @@ RULES = {
     "reserved-name": (
         changed(b"name: mine", b"name: nul"),
         ": targets[2].name: expected a name that every file system takes, got 'nul'; choose another",
+    ),
+    "a-cell-that-is-not-swept": (
+        changed(
+            b"{candidates: 32, limits: {",
+            b"{sweep: {candidates: [10], max_length: [128], batch_size: [8]},"
+            b" limits: {sweep_p50_ms.c10-l128-b8-t2: {at_most: 9}, ",
+        ),
+        (
+            ": tiers.L1: expected that cell in its sweep, for the limit on sweep_p50_ms.c10-l128-b8-t2 of cpu-fp32, got none; ask for it,"
+            " or remove the limit"
+        ),
+    ),
+    "a-level-that-is-not-called": (
+        changed(b"limits: {p95_ms", b"load: {concurrency: [1]}, limits: {load_p95_ms.8: {at_most: 9}, p95_ms"),
+        ": tiers.L1: expected 8 in load.concurrency, for the limit on load_p95_ms.8 of cpu-fp32, got none; ask for it, or remove the limit",
+    ),
+    "no-whole-requests": (
+        changed(b"limits: {p95_ms", b"limits: {end_to_end_p95_ms: {at_most: 9}, p95_ms"),
+        (
+            ": tiers.L1: expected end_to_end_calls above 0, for the limit on end_to_end_p95_ms of cpu-fp32, got none; ask for it, or remove"
+            " the limit"
+        ),
+    ),
+    "a-limit-of-load-that-is-fixed": (
+        changed(b"limits: {p95_ms", b"limits: {load_unfinished_calls: {exactly: 3}, p95_ms"),
+        (
+            ": tiers.L1.limits: expected a metric that a ladder decides, got 'load_unfinished_calls', whose limit is fixed; remove it;"
+            " it is always judged"
+        ),
+    ),
+    "an-option-that-openvino-has-not": (
+        changed(b"{precision: fp32, threads: 4}", b"{precision: fp32, provider: openvino, session: {spinning: false}}"),
+        ": targets[0].session: expected only cpus, since OpenVINO has none of the others, got an option of ONNX Runtime; remove it",
     ),
 }
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from harness.ladder_format import KEYS, is_folder, is_hub_id
-from tests.support.reference import PAGE, STRUCTS, blocks, replaced
+from harness.ladder_format import is_folder, is_hub_id
+from tests.support.reference import KEYS, PAGES, STRUCTS, blocks, replaced
 
 
 @pytest.mark.parametrize("name", STRUCTS)
-def test_every_key_of_a_ladder_has_a_sentence(name: str) -> None:
+def test_every_key_of_a_ladder_or_policy_has_a_sentence(name: str) -> None:
     assert set(KEYS[name]) == set(STRUCTS[name].__struct_fields__)
     assert all(text[0].isupper() or text[0] == "`" for text in KEYS[name].values())
     assert all(text.endswith(".") for text in KEYS[name].values())
 
 
-def test_the_reference_page_shows_every_table_as_the_code_has_it() -> None:
-    page = PAGE.read_text("utf-8")
-    assert replaced(page) == page, "run: python -m tests.support.reference"
+def test_the_reference_pages_show_every_table_as_the_code_has_it() -> None:
+    pages = [page.read_text("utf-8") for page in PAGES]
+    assert [replaced(page) for page in pages] == pages, "run: python -m tests.support.reference"
     for table in blocks().values():
-        assert table in page
+        assert table in "".join(pages)
 
 
 @pytest.mark.parametrize(

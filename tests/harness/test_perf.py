@@ -1,22 +1,32 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
+import numpy as np
+import pytest
+
 from evidence.seal import write_new
-from harness.records import to_json
-from tests.support.steps import Bench
+from harness import derive
+from harness.errors import RecordError
+from harness.records import PerfOptions, Request, SessionOptions, to_json
+from tests.support.steps import OPTIONS, Bench
 
 # The worker in a process of its own, with a parent's half that answers at once; prints which libraries it has loaded.
 WORKER = """
 import socket, sys, threading
+from harness.machine import Machine
+from harness.records import to_json
 ours, theirs = socket.socketpair()
 def answer():
     for line in ours.makefile("rb"):
         if line == b"memory\\n":
             open(sys.argv[3] + "/steps/L1-perf.cpu-fp32/memory.json", "x").write(
-                '{\\n  "at_ms": [],\\n  "format": 1,\\n  "interval_ms": 10.0,\\n  "rss_bytes": []\\n}\\n')
+                '{\\n  "at_ms": [],\\n  "format": 1,\\n  "high_water_bytes": null,\\n  "interval_ms": 10.0,\\n  "rss_bytes": []\\n}\\n')
+            open(sys.argv[3] + "/steps/L1-perf.cpu-fp32/machine.json", "xb").write(to_json(Machine(None).end([])))
             ours.sendall(b"written\\n")
 threading.Thread(target=answer, daemon=True).start()
 from harness.worker import main
@@ -38,7 +48,7 @@ def test_l1_loads_the_runtime_and_the_tokenizer_and_nothing_heavier(climbed: Ben
 def test_load_first_call_warm_up_and_steady_calls_are_kept_apart(climbed: Bench) -> None:
     raw = climbed.earlier("L1").raw("samples.json")
     assert len(raw["warm_up_ms"]) == 2
-    assert len(raw["steady_ms"]) == 20
+    assert len(raw["steady_ms"]) == 60
     assert raw["load_ms"] > 0
     assert raw["first_call_ms"] > 0
     assert sorted(raw["events_ms"], key=raw["events_ms"].get) == [
@@ -48,6 +58,7 @@ def test_load_first_call_warm_up_and_steady_calls_are_kept_apart(climbed: Bench)
         "warm_up",
         "steady",
         "end",
+        "grown",
     ]
 
 
@@ -75,3 +86,84 @@ def test_memory_is_sampled_from_outside_over_load_and_calls(climbed: Bench) -> N
     assert memory["at_ms"][-1] > events["loaded"]
     values = [ran.value(f"{name}_rss_bytes") for name in ("baseline", "peak")]
     assert all(isinstance(value, int) and value > 10_000_000 for value in values)
+
+
+def with_session(bench: Bench, session: SessionOptions) -> Request:
+    calls = PerfOptions(candidates=4, batch_size=4, max_length=48, warm_up=1, calls=6, growth_calls=0)
+    asked = bench.request("L1", options=msgspec.structs.replace(OPTIONS, L1=calls))
+    return msgspec.structs.replace(asked, target=msgspec.structs.replace(asked.target, session=session))
+
+
+def test_a_session_is_made_as_its_target_says_and_another_is_refused(climbed: Bench, tmp_path: Path) -> None:
+    there = climbed.copy(tmp_path / "root")
+    cpu = min(os.sched_getaffinity(0))
+    session = SessionOptions(
+        spinning=False, memory_arena=False, graph_optimization="basic", inter_op_threads=2, cpus=(cpu,)
+    )
+    asked = with_session(there, session)
+    (there.root / asked.step).rename(tmp_path / "before")
+    ran = there.run(asked)
+    assert ran.value("calls") == 6
+    stated = ran.raw("samples.json")["session"]["options"]
+    assert {
+        "allow_spinning": False,
+        "memory_arena": False,
+        "graph_optimization": "basic",
+        "inter_op_threads": 2,
+        "execution_mode": "parallel",
+        "cpus": str(cpu),
+    }.items() <= stated.items()
+    assert ran.measured()["growth_bytes_per_1000_calls"].note == "the ladder asks for none"
+    with pytest.raises(RecordError) as caught:
+        derive.measure(with_session(there, SessionOptions()), lambda path: (there.root / path).read_bytes())
+    assert str(caught.value) == (
+        f"{asked.step}/samples.json: expected a session with allow_spinning True, as planned, got False"
+    )
+
+
+def test_processors_that_are_not_there_block_the_step(climbed: Bench, tmp_path: Path) -> None:
+    there = climbed.copy(tmp_path / "root")
+    asked = with_session(there, SessionOptions(cpus=(4095,)))
+    (there.root / asked.step).rename(tmp_path / "before")
+    allowed = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
+    assert there.run(asked).reason == (
+        f"session.cpus: expected some of the processors {allowed}, got 4095; correct the ladder"
+    )
+
+
+def test_the_condition_of_the_machine_is_read_from_outside_meanwhile(climbed: Bench) -> None:
+    ran = climbed.earlier("L1")
+    machine, events = ran.raw("machine.json"), ran.raw("samples.json")["events_ms"]
+    assert machine["at_ms"][0] < events["start"]
+    assert machine["at_ms"][-1] > events["end"]
+    shares = [ran.value(name) for name in ("busy_share", "stolen_share")]
+    assert all(isinstance(share, float) and 0 <= share <= 1 for share in shares)
+
+
+def test_a_forged_sweep_ranking_or_load_is_refused(climbed: Bench) -> None:
+    request = climbed.request("L1")
+
+    def refused(name: str, old: bytes, new: bytes) -> str:
+        path = f"{request.step}/{name}"
+        changed = (climbed.root / path).read_bytes()
+        assert old in changed, name
+        forged = {path: changed.replace(old, new, 1)}
+        with pytest.raises(RecordError) as caught:
+            derive.measure(request, lambda asked: forged.get(asked) or (climbed.root / asked).read_bytes())
+        return str(caught.value)
+
+    assert "expected the cells and the order of the plan" in refused("sweep.json", b'"threads": 1', b'"threads": 4')
+    assert "expected levels of (1, 2) callers" in refused("load.json", b'"callers": 2', b'"callers": 3')
+    assert "expected 8 documents ranked by their logits" in refused(
+        "end_to_end.json", b'"documents": 8', b'"documents": 9'
+    )
+
+
+def test_logits_of_callers_that_differ_are_counted(climbed: Bench) -> None:
+    request = climbed.request("L1")
+    path = f"{request.step}/load.f32"
+    logits = np.frombuffer((climbed.root / path).read_bytes(), "<f4").copy()
+    logits[8:11] += 1.0
+    changed = {path: logits.tobytes()}
+    found = derive.measure(request, lambda asked: changed.get(asked) or (climbed.root / asked).read_bytes())
+    assert {item.metric: item.value for item in found.measurements}["load_differing_logits"] == 3

@@ -6,7 +6,17 @@ import pytest
 
 from harness import ladder, plan
 from harness.errors import LadderError
-from harness.records import Candidate, FileFact, Inputs, Limit, Plan, PrebuiltArtifact, from_json, to_json
+from harness.records import (
+    Candidate,
+    FileFact,
+    Inputs,
+    Limit,
+    Plan,
+    PrebuiltArtifact,
+    SessionOptions,
+    from_json,
+    to_json,
+)
 from tests.support.plans import CANDIDATE, INPUTS, candidate
 
 LADDER = b"""\
@@ -191,3 +201,35 @@ def test_inputs_that_were_never_read_are_refused() -> None:
         "ladder example: inputs.groups: expected groups for L3, or why there are none, got neither; read them first"
     )
     assert refusal(LADDER, inputs=Inputs(pairs=INPUTS.pairs, groups=None)) == expected
+
+
+def test_callers_at_once_bring_limits_that_no_ladder_can_set() -> None:
+    perf = made(changed(b"L1: {limits", b"L1: {load: {concurrency: [1, 4]}, limits")).targets[0].steps[1]
+    assert perf.limits == {
+        "p95_ms": Limit(at_most=1000),
+        "load_differing_logits": Limit(exactly=0),
+        "load_unfinished_calls": Limit(exactly=0),
+    }
+
+
+def test_a_sweep_of_more_tokens_than_the_candidate_takes_is_refused() -> None:
+    sweep = b"L1: {sweep: {candidates: [10], max_length: [128, 1024], batch_size: [8]}, limits"
+    assert refusal(changed(b"L1: {limits", sweep)) == (
+        "ladder example: tiers.L1.sweep.max_length: expected at most 512 tokens, all that ./model takes, got 1024; lower it"
+    )
+
+
+def test_a_sweep_of_other_shapes_than_the_fixed_one_is_refused() -> None:
+    data = changed(b"L0: {limits", b"L0: {shape: [4, 128], limits").replace(
+        b"L1: {limits", b"L1: {sweep: {candidates: [10], max_length: [128], batch_size: [8]}, limits"
+    )
+    assert refusal(data) == (
+        "ladder example: tiers.L1.sweep: expected [4] and [128], as the fixed shape, got batch_size [8] and max_length [128];"
+        " a graph of one shape can be swept over candidates and threads only"
+    )
+
+
+def test_the_options_of_a_session_are_planned_for_every_tier_of_the_target() -> None:
+    found = made(changed(b"{precision: fp32}", b"{precision: fp32, session: {spinning: false, cpus: [0, 1]}}"))
+    assert found.targets[0].session == SessionOptions(spinning=False, cpus=(0, 1))
+    assert found.targets[1].session == SessionOptions()

@@ -4,7 +4,7 @@ import pytest
 
 from harness import quality
 from harness.errors import LadderError
-from harness.records import Exit, Gate, GateClaim, Limit, Lock, Verdict
+from harness.records import Exit, GateClaim, Limit, Lock, QualityGate, Verdict
 
 LOCK = """\
 # made by hand
@@ -42,7 +42,7 @@ def test_a_gate_is_judged_by_how_its_command_ended(ended: Exit, verdict: Verdict
 
 def test_a_gate_that_could_not_be_started_is_blocked_and_one_that_left_nothing_was_not_run() -> None:
     assert quality.gate_verdict(None) == "BLOCKED"
-    claims = quality.gate_claims([Gate(name="lint", command=("true",))], {})
+    claims = quality.gate_claims([QualityGate(name="lint", command=("true",))], {})
     assert claims == (GateClaim(name="lint", verdict="NOT_RUN", reason="not run"),)
     assert not quality.passed(claims)
 

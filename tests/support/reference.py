@@ -1,6 +1,6 @@
-"""The tables of docs/reference/ladder.md, made from the structs and the catalogue.
+"""The tables of docs/reference/ladder.md and diff.md, made from the structs and the catalogue.
 
-``python -m tests.support.reference`` writes them between the markers of the page; a test compares.
+``python -m tests.support.reference`` writes them between the markers of the pages; a test compares.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from harness import fields
+from harness import fields, policy
+from harness.ladder_format import KEYS as LADDER_KEYS
 from harness.ladder_format import (
-    KEYS,
     BuildTier,
     CandidateReference,
     Ladder,
@@ -22,25 +22,32 @@ from harness.ladder_format import (
     Target,
 )
 from harness.metrics import catalogue
+from harness.metrics.direction import better
+from harness.policy import Gate, Pin, Policy
 from harness.records import (
     TIERS,
-    Gate,
     HalfOptions,
     HubData,
     IntegerOptions,
     Limit,
+    LoadOptions,
     Lock,
     Precision,
+    QualityGate,
     Record,
+    SessionOptions,
+    SweepOptions,
     Tier,
 )
 
-PAGE = Path(__file__).parent.parent.parent / "docs/reference/ladder.md"
+DOCS = Path(__file__).parent.parent.parent / "docs/reference"
+PAGES = (DOCS / "ladder.md", DOCS / "diff.md")
+KEYS = LADDER_KEYS | policy.KEYS
 STRUCTS: dict[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
         *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, ParityTier, RerankTier),
-        *(HubData, Limit, Gate, Lock),
+        *(HubData, Limit, SessionOptions, SweepOptions, LoadOptions, Policy, Pin, Gate, QualityGate, Lock),
     )
 }
 
@@ -59,11 +66,12 @@ def keys_table(name: str) -> str:
 
 def metrics_table(tier: Tier) -> str:
     """Every metric of one tier with its unit, its kind and the limit that no ladder can change."""
-    lines = ["| metric | unit | bounds | meaning |", "| --- | --- | --- | --- |"]
+    lines = ["| metric | unit | better | bounds | meaning |", "| --- | --- | --- | --- | --- |"]
     for name, metric in catalogue.METRICS.items():
         if metric.tier == tier:
             shown = f"{name}.<{metric.parameter}>" if metric.parameter else name
-            lines.append(f"| `{shown}` | {metric.unit} | {_bounds(name, metric)} | {metric.meaning} |")
+            way = better(name).replace("neither", "–")
+            lines.append(f"| `{shown}` | {metric.unit} | {way} | {_bounds(name, metric)} | {metric.meaning} |")
     return "\n".join(lines)
 
 
@@ -111,6 +119,8 @@ def _default(name: str, key: str, field: msgspec.inspect.Field) -> str:
 def _bounds(name: str, metric: catalogue.Metric) -> str:
     precisions: tuple[Precision, ...] = ("fp32", "fp16", "int8")
     fixed = {precision: catalogue.fixed_limits(metric.tier, precision).get(name) for precision in precisions}
+    if name in catalogue.LOAD_LIMITS:
+        return f"fixed with `load`: {limit_text(catalogue.LOAD_LIMITS[name])}"
     shown = {precision: limit_text(limit) for precision, limit in fixed.items() if limit is not None}
     if len(set(shown.values())) == 1:
         return f"fixed: {shown['fp32']}"
@@ -131,4 +141,5 @@ def limit_text(limit: Limit) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(replaced(PAGE.read_text("utf-8")), "utf-8")
+    for page in PAGES:
+        page.write_text(replaced(page.read_text("utf-8")), "utf-8")

@@ -11,7 +11,18 @@ import numpy as np
 
 from harness import data, judge, records
 from harness.metrics.catalogue import METRICS, fixed_limits
-from harness.raw import BuildRaw, Conversion, MemoryRaw, PerfRaw, PerQuery, Probe, QueryRow, QueryScores, SessionFacts
+from harness.raw import (
+    BuildRaw,
+    Conversion,
+    MachineRaw,
+    MemoryRaw,
+    PerfRaw,
+    PerQuery,
+    Probe,
+    QueryRow,
+    QueryScores,
+    SessionFacts,
+)
 from harness.records import (
     BuildOptions,
     Candidate,
@@ -341,6 +352,23 @@ def _perf(target: PlannedTarget, _groups: int, files: dict[str, bytes]) -> dict[
             interval_ms=50.0,
             at_ms=tuple((time + 81_000).tolist()),
             rss_bytes=tuple(int(v) for v in rss),
+        )
+    )
+    read = np.arange(0, 5200, 100.0)
+    files[f"{folder}/machine.json"] = to_json(
+        MachineRaw(
+            format=1,
+            interval_ms=100.0,
+            cpus=(0, 1),
+            at_ms=tuple((read + 81_000).tolist()),
+            busy_ms=tuple((1.9 * read).tolist()),
+            idle_ms=tuple((0.1 * read).tolist()),
+            stolen_ms=tuple((0.0 * read).tolist()),
+            own_ms=tuple((1.86 * read).tolist()),
+            load_1min=tuple((0.8 + 0.0 * read).tolist()),
+            mhz=None,
+            pressure_ms=None,
+            busy_processes=0,
         )
     )
     p50, p95 = float(np.median(steady)), float(np.quantile(steady, 0.95))

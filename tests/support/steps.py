@@ -16,6 +16,7 @@ from harness.records import (
     Candidate,
     Exit,
     Inputs,
+    LoadOptions,
     Measurement,
     Measurements,
     ParityOptions,
@@ -25,6 +26,7 @@ from harness.records import (
     PrebuiltArtifact,
     Request,
     RerankOptions,
+    SweepOptions,
     Tier,
     TierOptions,
     Value,
@@ -36,7 +38,17 @@ from tests.support.models import TEXTS
 PAIRS = (*((query, document) for query in TEXTS[:3] for document in TEXTS), ("python", ""), (TEXTS[0], TEXTS[1] * 20))
 OPTIONS = TierOptions(
     L0=BuildOptions(),
-    L1=PerfOptions(candidates=8, batch_size=4, max_length=48, warm_up=2, calls=20),
+    L1=PerfOptions(
+        candidates=8,
+        batch_size=4,
+        max_length=48,
+        warm_up=2,
+        calls=60,
+        growth_calls=24,
+        end_to_end_calls=6,
+        sweep=SweepOptions(candidates=(2, 8), max_length=(16, 48), batch_size=(4,), threads=(1, 2), calls=3),
+        load=LoadOptions(concurrency=(1, 2), calls=4, arrival_per_s=200.0, arrivals=10),
+    ),
     L2=ParityOptions(batch_size=4, max_length=48),
     L3=RerankOptions(data="groups.jsonl", batch_size=8, max_length=48, resamples=200),
 )

@@ -1,0 +1,77 @@
+"""What ``qualify diff`` does: find both roots, verify and judge both again, compare, and say it. ``diff`` compares; this reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness import diff, sides
+from harness.answer import Checked, check
+from harness.diff_values import Diff
+from harness.gate import Gates
+from harness.records import GROUPS
+from harness.report import diff_view, parts
+from harness.sides import Named, Progress
+
+LARGE_BYTES = 4 << 20
+"""A ranked set of this size takes longer to judge again than another process takes to start."""
+
+
+def compare(
+    baseline: Path,
+    candidate: Path,
+    pairs: Sequence[tuple[str, str]] = (),
+    ladder_file: str = "LADDER",
+    progress: Progress | None = None,
+) -> Diff:
+    """Compare what two arguments name. Raises ``NotIntact`` for the first root that does not verify, ``AskedWrongly``."""
+    named = sides.pair(baseline, candidate)
+    one, other = (sides.side(checked) for checked in check_all(named, progress))
+    return diff.compare(one, other, pairs, ladder_file)
+
+
+def check_all(named: Sequence[Named], progress: Progress | None = None) -> list[Checked]:
+    """Verify roots and judge them again; where each holds a large ranked set, each in a process of its own."""
+    if len(named) < 2 or not all(_large(item.root) for item in named):
+        return [check(item.root, item.expect, progress) for item in named]
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(len(named)) as pool:
+        return list(pool.map(check, [item.root for item in named], [item.expect for item in named]))
+
+
+def _large(root: Path) -> bool:
+    try:
+        return (root / GROUPS).stat().st_size >= LARGE_BYTES
+    except OSError:
+        return False
+
+
+def answer(found: Diff, gates: Gates | None) -> dict[str, Any]:
+    """The answer of ``qualify diff --json``; docs/reference/diff.md says what each field is. Identical figures are counted only."""
+    plain: dict[str, Any] = msgspec.to_builtins(found)
+    for step, shown in zip(found.steps, plain["steps"], strict=True):
+        shown["compared"] = [msgspec.to_builtins(item) for item in step.compared if not item.same]
+        shown["identical"] = sum(item.same for item in step.compared)
+    return plain | {
+        "gates": msgspec.to_builtins(gates) if gates is not None else None,
+        "exit_code": gates.exit_code if gates is not None else 0,
+    }
+
+
+def text(found: Diff, gates: Gates | None) -> str:
+    """The answer in 80 columns, worst first."""
+    return parts.text(diff_view.headline(found, gates), diff_view.parts(found, gates))
+
+
+def markdown(found: Diff, gates: Gates | None) -> str:
+    """The answer for a pull request."""
+    return parts.markdown(diff_view.headline(found, gates), diff_view.parts(found, gates))
+
+
+def html(found: Diff, gates: Gates | None) -> str:
+    """The answer as one page."""
+    return parts.page("Comparison of two roots", diff_view.headline(found, gates), list(diff_view.parts(found, gates)))

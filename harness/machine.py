@@ -1,0 +1,138 @@
+"""The condition of the machine while a step is timed, read by the parent every 100 ms from ``/proc`` (Linux).
+
+What counts are the processors that the step may use. Time is in ms of processor time since boot, so two readings give a share.
+Elsewhere, and where the kernel does not tell, a series is null: unknown is not idle.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from harness.raw import MachineRaw
+
+T = TypeVar("T")
+
+INTERVAL_MS = 100.0
+BUSY_SHARE = 0.05
+"""Share of one processor above which another process counts as busy."""
+
+_CPU_SYSFS = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
+
+
+class Machine:
+    """Readings of the processors ``cpus`` and of the step's processes; ``read`` takes one, ``end`` gives all of them."""
+
+    def __init__(self, cpus: Sequence[int] | None) -> None:
+        may = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        self._cpus = tuple(cpus) if cpus is not None else tuple(may)
+        self._tick_ms = 1000.0 / os.sysconf("SC_CLK_TCK")
+        self._at: list[float] = []
+        self._times: list[tuple[float, float, float] | None] = []
+        self._own: list[float | None] = []
+        self._load: list[float | None] = []
+        self._mhz: list[float | None] = []
+        self._pressure: list[float | None] = []
+        self._before = dict(_processes(self._tick_ms))
+        self._began = time.monotonic()
+
+    def read(self, own: Iterable[int]) -> None:
+        """Take a reading; ``own`` are the step's processes, whose time and this process's is not that of others."""
+        spent = [_spent_ms(pid, self._tick_ms) for pid in own]
+        self._at.append(round(time.monotonic() * 1000, 3))
+        self._times.append(self._processors())
+        self._own.append(None if None in spent else sum(filter(None, spent)) + 1000 * time.process_time())
+        self._load.append(os.getloadavg()[0] if hasattr(os, "getloadavg") else None)
+        self._mhz.append(self._frequency())
+        self._pressure.append(_pressure_ms())
+
+    def end(self, own: Iterable[int]) -> MachineRaw:
+        """All readings, and how many other processes were busy since the first."""
+        elapsed = 1000 * (time.monotonic() - self._began)
+        ours = {os.getpid(), *own}
+        times = _whole(self._times)
+        return MachineRaw(
+            format=1,
+            interval_ms=INTERVAL_MS,
+            cpus=self._cpus,
+            at_ms=tuple(self._at),
+            busy_ms=None if times is None else tuple(busy for busy, _, _ in times),
+            idle_ms=None if times is None else tuple(idle for _, idle, _ in times),
+            stolen_ms=None if times is None else tuple(stolen for _, _, stolen in times),
+            own_ms=_whole(self._own),
+            load_1min=_whole(self._load),
+            mhz=_whole(self._mhz),
+            pressure_ms=_whole(self._pressure),
+            busy_processes=self._busy(ours, elapsed) if self._before and elapsed > 0 else None,
+        )
+
+    def _busy(self, ours: set[int], elapsed: float) -> int:
+        now = dict(_processes(self._tick_ms))
+        spent = {pid: ms - self._before.get(pid, 0.0) for pid, ms in now.items() if pid not in ours}
+        return sum(ms > BUSY_SHARE * elapsed for ms in spent.values())
+
+    def _processors(self) -> tuple[float, float, float] | None:
+        """Busy, idle and stolen ms of the processors, summed."""
+        wanted = {f"cpu{number}" for number in self._cpus}
+        busy = idle = stolen = 0.0
+        with suppress(OSError, ValueError, IndexError):
+            for line in Path("/proc/stat").read_text(encoding="ascii").splitlines():
+                name, *ticks = line.split()
+                if name in wanted:
+                    wanted.discard(name)
+                    user, nice, system, waiting, io, irq, soft, steal = (float(tick) for tick in ticks[:8])
+                    busy += user + nice + system + irq + soft
+                    idle += waiting + io
+                    stolen += steal
+            if not wanted and self._cpus:
+                return busy * self._tick_ms, idle * self._tick_ms, stolen * self._tick_ms
+        return None
+
+    def _frequency(self) -> float | None:
+        """Mean MHz of the processors, as the kernel says it now."""
+        with suppress(OSError, ValueError):
+            khz = [float(Path(_CPU_SYSFS.format(number)).read_text(encoding="ascii")) for number in self._cpus]
+            return sum(khz) / len(khz) / 1000 if khz else None
+        return None
+
+
+def high_water_bytes(pid: int) -> int | None:
+    """The most memory that a process ever had resident, by the kernel's own count (VmHWM); None where it does not tell."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return None
+
+
+def _whole(readings: list[T | None]) -> tuple[T, ...] | None:
+    """A series without a hole, or nothing."""
+    found = tuple(reading for reading in readings if reading is not None)
+    return found if found and len(found) == len(readings) else None
+
+
+def _processes(tick_ms: float) -> Iterator[tuple[int, float]]:
+    """Every process that can be seen and the ms of processor time it has spent."""
+    with suppress(OSError):
+        for place in Path("/proc").iterdir():
+            spent = _spent_ms(int(place.name), tick_ms) if place.name.isdigit() else None
+            if spent is not None:
+                yield int(place.name), spent
+
+
+def _spent_ms(pid: int, tick_ms: float) -> float | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return sum(int(field) for field in fields[11:15]) * tick_ms
+    except (OSError, ValueError):
+        return None
+
+
+def _pressure_ms() -> float | None:
+    """Ms since boot in which some task waited for a processor."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/pressure/cpu").read_text(encoding="ascii").split("total=")[1].split()[0]) / 1000
+    return None

@@ -1,0 +1,108 @@
+"""The roots that are compared: found by what the user named, verified, judged again. Nothing is read from one that does not verify.
+
+An argument is a root; a folder of roots, of which the current one is meant (``history``); or a YAML file of the user's repository that
+pins a root by digest (``baseline: {path, digest}``, also in a policy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from evidence.manifest import MANIFEST_NAME, SEAL_NAME
+from harness import records
+from harness.answer import Checked, check
+from harness.diff_values import Side
+from harness.errors import AskedWrongly
+from harness.history import Line
+from harness.policy import parse_pin
+from harness.root import merged
+from harness.survey import survey
+
+Progress = Callable[[int, int], None]
+
+
+class Named(NamedTuple):
+    """A root on disk, and the digest that a file pins it to, if one does."""
+
+    root: Path
+    expect: str | None = None
+
+
+def find(what: Path) -> Named | Path:
+    """The root that an argument means, or the folder of roots that it is. Raises ``AskedWrongly``, ``PolicyError``."""
+    if what.is_file():
+        pin = parse_pin(read_small(what), what.name)
+        return Named(what.parent / pin.path, pin.digest)
+    if not what.is_dir():
+        raise AskedWrongly(
+            f"{what}: expected a root, a folder of roots or a file that pins one, got nothing; check the path"
+        )
+    is_root = (what / SEAL_NAME).exists() or (what / MANIFEST_NAME).exists()
+    return Named(what) if is_root else what
+
+
+def pair(baseline: Path, candidate: Path) -> tuple[Named, Named]:
+    """Both roots. A folder gives the current root of the other side's ladder and model, the other side itself left out.
+
+    Raises ``AskedWrongly`` when there is none, or no single one.
+    """
+    one, other = find(baseline), find(candidate)
+    if isinstance(one, Named) and isinstance(other, Named):
+        return one, other
+    if isinstance(one, Named):
+        assert isinstance(other, Path)
+        return one, _current(other, *_subject(one))
+    if isinstance(other, Named):
+        return _current(one, *_subject(other)), other
+    lines = [line for line in survey(other).lines if line.state == "current"]
+    if len(lines) != 1:
+        raise AskedWrongly(
+            f"{candidate}: expected a folder with one current root, got {len(lines)}; name the root that is meant"
+        )
+    found = Named(other / lines[0].name)
+    return _current(one, lines[0].digest, lines[0].ladder, lines[0].model), found
+
+
+def _subject(named: Named) -> tuple[str | None, str, str]:
+    """Digest, ladder and model of a root. Raises ``NotIntact``."""
+    checked = check(named.root, named.expect)
+    plan = checked.records.plan
+    return checked.opened.digest, plan.ladder, plan.candidate.model
+
+
+def _current(folder: Path, digest: str | None, ladder: str, model: str) -> Named:
+    """The current root of a ladder and model in a folder, as if the root with ``digest`` were not there."""
+    line = current(folder, digest, ladder, model)
+    if line is None:
+        raise AskedWrongly(
+            f"{folder}: expected a root of ladder {ladder} and model {model} other than the one it is compared with, got none; "
+            "name the root that is meant"
+        )
+    return Named(folder / line.name)
+
+
+def current(folder: Path, without: str | None, ladder: str, model: str) -> Line | None:
+    """The line of the current root; None where the folder has none."""
+    lines = survey(folder, without=without).lines
+    ours = [line for line in lines if line.state == "current" and (line.ladder, line.model) == (ladder, model)]
+    return ours[0] if ours else None
+
+
+def side(checked: Checked) -> Side:
+    """A checked root as a side. Raises ``NotIntact`` for one that does not verify or whose claim its samples do not give."""
+    found = checked.records
+    assert checked.judged is not None
+    opened = checked.opened
+    read, _ = merged(found.lineage, opened.read, opened.paths)
+    return Side(str(checked.path), str(opened.digest), opened.read(records.LADDER), checked.judged, read)
+
+
+def read_small(path: Path, limit_bytes: int = 1 << 20) -> bytes:
+    """The start of a file of the user's, at most one byte more than what any reader here accepts. Raises ``AskedWrongly``."""
+    try:
+        with path.open("rb") as file:
+            return file.read(limit_bytes + 1)
+    except OSError as error:
+        raise AskedWrongly(f"{path}: expected a file, got {error.strerror}; correct the path") from error

@@ -1,0 +1,91 @@
+"""A sweep: cells of candidates a call, tokens and micro-batch, on a session for each number of threads, in shuffled order.
+
+Every round calls every cell once, in an order of its own, so that a slow minute of the machine falls on all cells alike. Before the
+rounds each cell is called from the smallest micro-batch to the largest, for the parent's memory samples: memory that a runtime
+keeps for the next call only grows, so in that order the most that is seen up to a cell is what the cell needs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+from harness.metrics.cells import Cell, cells_of
+from harness.metrics.sampling import sweep_orders
+from harness.raw import SweepCell, SweepRaw
+from harness.runtimes import tokens
+from harness.runtimes.batching import batches
+from harness.runtimes.tokens import Encoded
+from harness.stages.timing import collector_off, give_back_memory, now_ms, shapes, timed_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.raw import SessionFacts
+    from harness.records import SweepOptions
+    from harness.runtimes.batching import Tensors
+    from harness.runtimes.session import Session
+    from harness.stages.job import Job
+
+_SETTLE_S = 0.03
+"""Long enough for two samples of memory while what a call took is still held."""
+_FIRST_CALLS = 2
+
+
+def sweep(job: Job, options: SweepOptions, given: list[tuple[str, str]]) -> None:
+    """Measure every cell and write ``sweep.json``."""
+    pairs = [given[index % len(given)] for index in range(max(options.candidates))]
+    encoded = {
+        length: tokens.encode(job.model, job.request.candidate, pairs, length) for length in set(options.max_length)
+    }
+    facts: list[SessionFacts] = []
+    found: list[SweepCell] = []
+    rounds: list[tuple[int, ...]] = []
+    groups = cells_of(options, job.request.target.threads)
+    total = sum(len(group) * options.calls for group in groups)
+    for number, group in enumerate(groups):
+        give_back_memory()
+        orders = sweep_orders(len(group), options.calls, job.request.seed, number)
+        session = job.session(group[0].threads)
+        facts.append(session.facts)
+        calls = [_call(job, session, encoded[cell.max_length], cell) for cell in group]
+        seen = job.counter(number * len(group) * options.calls, total, "calls of the sweep")
+        with collector_off():
+            found += _cells(session, group, calls, orders, seen)
+        rounds += orders
+        del session, calls
+    job.write_record("sweep.json", SweepRaw(format=1, sessions=tuple(facts), cells=tuple(found), rounds=tuple(rounds)))
+
+
+def _call(job: Job, session: Session, encoded: Encoded, cell: Cell) -> list[Tensors]:
+    first = Encoded(
+        encoded.ids[: cell.candidates], encoded.segments[: cell.candidates], encoded.truncated, encoded.texts
+    )
+    layout = job.layout(session.inputs, cell.batch_size, session.fixed)
+    return [batch.tensors for batch in batches(first, layout)]
+
+
+def _cells(
+    session: Session,
+    group: tuple[Cell, ...],
+    calls: list[list[Tensors]],
+    orders: tuple[tuple[int, ...], ...],
+    seen: Callable[[int], None],
+) -> list[SweepCell]:
+    made = [shapes(call) for call in calls]
+    spans: dict[int, tuple[float, float]] = {}
+    for place in sorted(range(len(group)), key=lambda cell: max(rows * length for rows, length in made[cell])):
+        begin = now_ms()
+        for _ in range(_FIRST_CALLS):
+            timed_ms(session, calls[place])
+        time.sleep(_SETTLE_S)
+        spans[place] = begin, now_ms()
+    samples: list[list[float]] = [[] for _ in group]
+    for done, place in enumerate(itertools.chain.from_iterable(orders), start=1):
+        samples[place].append(timed_ms(session, calls[place]))
+        seen(done)
+    return [
+        SweepCell(**cell._asdict(), shapes=made[place], samples_ms=tuple(samples[place]), memory_ms=spans[place])
+        for place, cell in enumerate(group)
+    ]

@@ -1,0 +1,109 @@
+"""Timing of calls in a child, and what its process has used so far by the system's own count."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from harness.raw import Usage
+
+if TYPE_CHECKING:
+    from harness.runtimes.batching import Tensors
+    from harness.runtimes.session import Session
+
+
+def usage() -> Usage | None:
+    """Processor time, context switches and most memory of this process; None where the system does not count."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return Usage(
+        user_s=used.ru_utime,
+        system_s=used.ru_stime,
+        voluntary_switches=used.ru_nvcsw,
+        involuntary_switches=used.ru_nivcsw,
+        high_water_bytes=used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+    )
+
+
+class Resident:
+    """Resident bytes of this process, read again and again from one open file (Linux)."""
+
+    def __init__(self) -> None:
+        try:
+            self._file: int | None = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._file = None
+        self._page = os.sysconf("SC_PAGE_SIZE")
+
+    def bytes_now(self) -> int | None:
+        """Bytes resident now; None where the system does not tell."""
+        return None if self._file is None else int(os.pread(self._file, 128, 0).split()[1]) * self._page
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+class Clock:
+    """Monotonic times of events, and what the process had used by them."""
+
+    def __init__(self) -> None:
+        self.at_ms: dict[str, float] = {}
+        self.used: dict[str, Usage] = {}
+        self.mark("start")
+
+    def mark(self, event: str) -> None:
+        """Note that ``event`` begins now."""
+        self.at_ms[event] = now_ms()
+        used = usage()
+        if used is not None:
+            self.used[event] = used
+
+
+def timed_ms(session: Session, call: list[Tensors]) -> float:
+    """The ms that the session takes for all micro-batches of a call."""
+    logits = session.logits
+    begin = time.perf_counter_ns()
+    for tensors in call:
+        logits(tensors)
+    return (time.perf_counter_ns() - begin) / 1e6
+
+
+def shapes(call: list[Tensors]) -> tuple[tuple[int, int], ...]:
+    """Pairs and tokens of each micro-batch."""
+    return tuple((len(first), len(first[0])) for first in (next(iter(tensors.values())) for tensors in call))
+
+
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """No garbage collection falls into a timed call."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def give_back_memory() -> None:
+    """Return to the system what this process has freed and its allocator keeps (glibc), so that it is not taken for a new session's."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def now_ms() -> float:
+    """Monotonic ms, the clock of the parent too."""
+    return time.monotonic_ns() / 1e6
