@@ -14,6 +14,7 @@ from tests.support.runner import Runner
 
 WORKFLOW = ".github/workflows/qualify.yml"
 LADDERS = "two/tiny.yaml\none/tiny.yaml"
+POLICY = "format: 1\nname: small\ngates:\n  - {metric: payload_bytes, max_degradation: 1%}\n"
 
 
 def test_a_matrix_of_two_ladders_is_climbed_job_by_job_and_covered_together(runner: Runner) -> None:
@@ -40,15 +41,18 @@ def test_a_matrix_of_two_ladders_is_climbed_job_by_job_and_covered_together(runn
     )
     assert said.code == 30
     assert "cpu-int8 MISSING: no root climbed it" in said.out
-    _reviewer_comments_once(runner, "qualify-root-other_alone", str(verify(roots[0]).digest))
+    _reviewer_comments_once(runner, "qualify-root-other_alone", str(verify(roots[0]).digest), roots[0])
 
 
-def _reviewer_comments_once(runner: Runner, artifact: str, digest: str) -> None:
+def _reviewer_comments_once(runner: Runner, artifact: str, digest: str, baseline: Path) -> None:
     """The other side: another job downloads one of those roots, and says on the pull request what it found."""
     with served() as api:
         runner.variables["GITHUB_API_URL"] = api.url
         api.add("<!-- qualify:qualify -->\nby somebody else", author="stranger")
+        policy = runner.workspace / "policy.yaml"
+        policy.write_text(POLICY, encoding="utf-8")
         given = {"artifact": artifact, "digest": digest, "pull-request": "7"}
+        given |= {"baseline": str(baseline), "policy": "policy.yaml"}
         for _ in range(2):
             seen = runner.action("ci/verify", given)
             assert (seen.ok, seen.outputs["verdict"], seen.outputs["digest"]) == (True, "PASS", digest), runner.log
@@ -57,6 +61,8 @@ def _reviewer_comments_once(runner: Runner, artifact: str, digest: str) -> None:
         assert api.tokens == {"Bearer token-of-the-job"}
         body = api.comments[1]["body"]
         assert body.startswith("<!-- qualify:qualify -->\n## ✓ PASS: <code>other</code>")
+        assert "payload_bytes" in body
+        assert "OK" in body
         other = runner.action("ci/verify", given | {"digest": "blake3:" + "0" * 64, "pull-request": ""})
         assert (other.ok, other.outputs["code"], other.outputs["verdict"]) == (False, "20", "NONE")
         assert len(api.requests) == 4
