@@ -27,6 +27,8 @@ import numpy as np
 from evidence import manifest, seal, tree
 from evidence.verify import open_root
 from harness import data, derive, derive_rerank, judge, ladder, plan, records
+from harness.bounds import Bounds, whole
+from harness.group_facts import facts
 from harness.raw import ScoresRaw
 from harness.recheck import rejudge
 from harness.records import GROUPS, Plan, PlannedTarget, Qualification, Tier, from_json, to_json
@@ -179,7 +181,7 @@ def rank(source: Path, out: Path, ranked: tuple[data.Group, ...], seed: int) -> 
     _writable(staging)
     rendered = data.render_groups(ranked)
     (staging / GROUPS).write_bytes(rendered)
-    fact = data.group_facts(ranked, source="groups.jsonl", available=len(ranked), max_groups=None, max_candidates=None)
+    fact = facts(whole(ranked), source="groups.jsonl", bounds=Bounds())
     made = _replanned(found, opened.read, fact)
     (target,) = made.targets
     digest = manifest.digest_of(to_json(made))

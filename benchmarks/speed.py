@@ -2,7 +2,7 @@
 
 1. L1's median over a bare onnxruntime loop's, same artifact and pairs, at 1 and at 2 threads (bar: 0.97 to 1.03);
 2. L3's pairs/s over sentence-transformers' CrossEncoder's on the same pairs, tokenisation included on both sides (bar: 1.3);
-3. the wall time of `qualify run` on the quickstart over the sum of its stages' own work (bar: 1.5).
+3. the wall time of `qualify run` on the quickstart over the sum of its stages' own work (bar: 1.3).
 
     python benchmarks/speed.py [ROUNDS]
 """
@@ -132,7 +132,7 @@ def main() -> None:
             l1_against_a_bare_loop(folder, root, threads, rounds)
         print("L3 pairs/s / CrossEncoder pairs/s, tokenisation included (bar 1.3)")
         print(f"  median ratio: {l3_against_a_cross_encoder(root, records.plan, min(rounds, 5)):.2f}")
-        print("demo wall time / its stages' own work (bar 1.5)")
+        print("demo wall time / its stages' own work (bar 1.3)")
         print(f"  {seconds:.1f} s / {work:.1f} s = {seconds / work:.2f}")
         for path in sorted(folder.rglob("*"), reverse=True):
             path.chmod(0o755 if path.is_dir() else 0o644)

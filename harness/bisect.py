@@ -1,7 +1,7 @@
 """``qualify bisect``: which node of a target's graph is the first to leave the fp32 graph, on a pair of the root.
 
 The root is verified first. Graphs and tokens are the sealed ones, copied by verified bytes; the search itself runs in a child, since it
-needs onnx and onnxruntime.
+needs onnx and onnxruntime. A root without a second fp32 graph needs the model: the child then exports it again, as the plan says.
 """
 
 from __future__ import annotations
@@ -14,13 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evidence.seal import write_new
-from harness import answer, launch, process
-from harness.candidate import first_position
+from harness import answer, candidate, launch, process
+from harness.adapter import add, reference
+from harness.candidate import Resolved, first_position
 from harness.derive_raw import raw_floats, raw_record
 from harness.derive_tokens import Tensors, read_tensors
 from harness.errors import AskedWrongly, Unavailable
 from harness.raw import BlockedRaw, ParityRaw
-from harness.records import PlannedTarget, Precision, Record, artifact_folder, from_json, step_folder, to_json
+from harness.records import (
+    MEMORY_LIMIT_BYTES,
+    BuildOptions,
+    Candidate,
+    PlannedTarget,
+    Precision,
+    Record,
+    artifact_folder,
+    from_json,
+    step_folder,
+    to_json,
+)
 
 if TYPE_CHECKING:
     from harness.launch import Progress
@@ -32,8 +44,18 @@ seen in sound graphs of 12 layers and below what a wrong weight does."""
 TIME_LIMIT_S = 1800.0
 
 
+class Again(Record, frozen=True):
+    """What to export the reference from again: the candidate, and the options of L0."""
+
+    candidate: Candidate
+    options: BuildOptions
+
+
 class BisectAsked(Record, frozen=True):
-    """``asked.json``: what the child is given, beside ``reference/`` and ``candidate/`` with a ``model.onnx`` each."""
+    """``asked.json``: what the child is given, beside ``reference/`` and ``candidate/`` with a ``model.onnx`` each.
+
+    With ``again``, ``reference/`` is not there yet: the child exports it.
+    """
 
     format: Literal[1]
     ids: tuple[int, ...]
@@ -41,6 +63,7 @@ class BisectAsked(Record, frozen=True):
     first_position: int
     tolerance: float
     threads: int
+    again: Again | None = None
 
 
 class Suspect(Record, frozen=True):
@@ -82,13 +105,34 @@ class Bisected(Record, frozen=True):
         return 10 if self.found.first is not None else 0
 
 
-def bisect(root: Path, target: str, pair: int | None, tolerance: float | None, on_progress: Progress) -> Bisected:
-    """Verify the root and search. Raises ``NotIntact``, ``AskedWrongly``, or ``Unavailable`` when a graph cannot be run."""
+def resolve(model: str, adapter: str | None) -> Resolved:
+    """A folder or ``ID@REVISION``, and the adapter of that model in the same words. Raises as ``candidate.resolve`` does."""
+    named = reference(model)
+    found = candidate.resolve(named.model, named.revision, Path(), headless=adapter is not None)
+    return found if adapter is None else add(found, reference(adapter), Path())
+
+
+def bisect(
+    root: Path,
+    target: str,
+    pair: int | None,
+    tolerance: float | None,
+    on_progress: Progress,
+    model: Resolved | None = None,
+) -> Bisected:
+    """Verify the root and search. With ``model``, what it is compared with is exported again from there.
+
+    Raises ``NotIntact``, ``AskedWrongly``, or ``Unavailable`` when a graph cannot be made or run.
+    """
     checked = answer.check(root)
     plan = checked.records.plan
-    asked_of = _target(plan.targets, target)
     paths = checked.opened.paths
-    reference = _reference(plan.targets, asked_of, paths)
+    asked_of = _target(plan.targets, target, paths)
+    sides = {"candidate": asked_of}
+    if model is None:
+        sides["reference"] = _reference(plan.targets, asked_of, paths)
+    else:
+        _check_model(plan.candidate, model.candidate)
     tensors, chosen = _tokens(checked, asked_of, pair)
     allowed = TOLERANCE[asked_of.precision] if tolerance is None else tolerance
     asked = BisectAsked(
@@ -98,20 +142,21 @@ def bisect(root: Path, target: str, pair: int | None, tolerance: float | None, o
         first_position=first_position(plan.candidate),
         tolerance=allowed,
         threads=asked_of.threads,
+        again=None if model is None else Again(candidate=plan.candidate, options=plan.options.L0),
     )
     with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
         folder = Path(scratch).resolve()
         write_new(folder, "asked.json", to_json(asked))
-        for side, name in (("reference", reference.name), ("candidate", target)):
-            inside = f"{artifact_folder(name)}/"
+        for side, of in sides.items():
+            inside = f"{artifact_folder(of.name)}/"
             for path in paths:
                 if path.startswith(inside):
                     write_new(folder, f"{side}/{path.removeprefix(inside)}", checked.opened.read(path))
-        found = _search(folder, asked_of.threads, on_progress)
+        found = _search(folder, asked_of.threads, on_progress, model)
     return Bisected(
         root=str(root),
         target=target,
-        reference=reference.name,
+        reference=sides["reference"].name if model is None else "a new export of the model",
         pair=chosen,
         tokens=len(asked.ids),
         tolerance=allowed,
@@ -119,17 +164,18 @@ def bisect(root: Path, target: str, pair: int | None, tolerance: float | None, o
     )
 
 
-def _target(targets: tuple[PlannedTarget, ...], name: str) -> PlannedTarget:
+def _target(targets: tuple[PlannedTarget, ...], name: str, paths: Collection[str]) -> PlannedTarget:
+    """The target of that name, whose graph is in the root."""
     for target in targets:
         if target.name == name:
+            if f"{artifact_folder(name)}/{GRAPH}" not in paths:
+                raise AskedWrongly(f"--target {name}: expected its artifact in the root, got none; its L0 built none")
             return target
     raise AskedWrongly(f"--target: expected one of {', '.join(target.name for target in targets)}, got {name}")
 
 
 def _reference(targets: tuple[PlannedTarget, ...], asked: PlannedTarget, paths: Collection[str]) -> PlannedTarget:
     """Another target's fp32 graph, an export rather than a prebuilt one."""
-    if f"{artifact_folder(asked.name)}/{GRAPH}" not in paths:
-        raise AskedWrongly(f"--target {asked.name}: expected its artifact in the root, got none; its L0 built none")
     there = [
         target
         for target in targets
@@ -140,9 +186,18 @@ def _reference(targets: tuple[PlannedTarget, ...], asked: PlannedTarget, paths: 
     if not there:
         raise AskedWrongly(
             f"--target {asked.name}: expected the graph of another fp32 target in the root to compare with, got none;"
-            " add a target with precision fp32 to the ladder and run it again"
+            " give the model with --model and it is exported again"
         )
     return min(there, key=lambda target: target.artifact is not None)
+
+
+def _check_model(planned: Candidate, given: Candidate) -> None:
+    """What is exported again must be, byte for byte, what the root qualified."""
+    if given.digest != planned.digest:
+        what = "--model" if planned.adapter is None else "--model and --adapter"
+        raise AskedWrongly(
+            f"{what}: expected the candidate of the root, {planned.digest}, got {given.digest}; give the files that it was made from"
+        )
 
 
 def _tokens(checked: answer.Checked, target: PlannedTarget, pair: int | None) -> tuple[Tensors, int]:
@@ -176,14 +231,17 @@ def _worst(checked: answer.Checked, target: PlannedTarget, count: int) -> int:
     return int(np.argmax(np.where(np.isfinite(gaps), gaps, np.inf)))
 
 
-def _search(folder: Path, threads: int, on_progress: Progress) -> BisectFound:
+def _search(folder: Path, threads: int, on_progress: Progress, model: Resolved | None) -> BisectFound:
+    places = (model.folder, model.adapter) if model is not None else (None, None)
+    given = [str(place.resolve()) if place is not None else "" for place in places]
     ended = process.run(
-        [sys.executable, "-P", "-m", "harness.worker", "bisect", str(folder)],
+        [sys.executable, "-P", "-m", "harness.worker", "bisect", str(folder), *given],
         environment=launch.stage_environment(os.environ, threads, folder),
         folder=folder,
         time_limit_s=TIME_LIMIT_S,
         started=lambda _pid: None,
         on_line=lambda line: launch.tell(line, on_progress),
+        memory_limit_bytes=MEMORY_LIMIT_BYTES,
     )
     if (folder / "found.json").is_file():
         return from_json((folder / "found.json").read_bytes(), BisectFound, "found.json")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
-from evidence.manifest import Entry, check_path, tree_digest
+from evidence.manifest import Entry, tree_digest
 from evidence.tree import hash_file
 from harness import hub
 from harness.errors import CandidateError
 from harness.ladder_format import is_folder, is_hub_id
-from harness.records import Candidate, FileFact, PrebuiltArtifact, Record
+from harness.records import Candidate, FileFact, Record
 from harness.weights import INDEX, LFS_FIRST_BYTES, SINGLE, read_weights, refuse_pointer
 
 TOKENIZER_FILES = (
@@ -32,7 +32,8 @@ TOKENIZER_FILES = (
     "spm.model",
     "tokenizer.model",
 )
-HUB_PATTERNS = ("config.json", SINGLE, INDEX, "model-*.safetensors", *TOKENIZER_FILES)
+ADAPTER_CONFIG = "adapter_config.json"
+HUB_PATTERNS = ("config.json", ADAPTER_CONFIG, SINGLE, INDEX, "model-*.safetensors", *TOKENIZER_FILES)
 """What is fetched of a hub repository: never a pickle, never code."""
 
 POSITIONS_AFTER_PAD = {
@@ -40,6 +41,9 @@ POSITIONS_AFTER_PAD = {
     "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
 """Model types that number positions from the padding id + 1, as fairseq did: so many positions of the table hold no token."""
+
+OTHER_HEADS = ("Model", "ForMaskedLM", "ForPreTraining")
+"""Ends of the classes that encoders are pretrained in: the layers are those of the classifier, the head is not."""
 
 DECODERS = {
     "bloom", "falcon", "gemma", "gemma2", "gemma3", "gemma3_text", "gpt2", "gpt_neox", "llama", "minicpm", "mistral", "mixtral",
@@ -55,23 +59,34 @@ NO_LIMIT_TOKENS = 10**9
 
 
 class Resolved(Record, frozen=True):
-    """A candidate and the folder that it was read from. The folder is a place on this machine and is never sealed."""
+    """A candidate and the folders that it and its adapter were read from. A folder is a place on this machine and is never sealed."""
 
     candidate: Candidate
     folder: Path
+    adapter: Path | None = None
 
 
-def resolve(model: str, revision: str | None, base: Path) -> Resolved:
+def resolve(model: str, revision: str | None, base: Path, *, headless: bool = False) -> Resolved:
     """Pin a model: a folder relative to ``base`` (``./``, ``../``, ``/``), or a hub id at a 40-hex commit.
 
-    Raises ``CandidateError`` for what cannot be qualified and ``Unavailable`` for what could not be had.
+    ``headless`` takes an encoder whose class has another head or none as well: an adapter is to bring the classifier. Raises
+    ``CandidateError`` for what cannot be qualified and ``Unavailable`` for what could not be had.
     """
     named, folder, inside = locate(model, revision, base)
-    return Resolved(candidate=_pinned(named, revision, folder, inside), folder=folder)
+    try:
+        found = _read(named, revision, folder, inside, headless=headless)
+    except CandidateError as error:
+        raise CandidateError(f"{named}{f' at revision {revision}' if revision else ''}: {error}") from error
+    return Resolved(candidate=found, folder=folder)
 
 
-def locate(model: str, revision: str | None, base: Path) -> tuple[str, Path, Path]:
-    """What a model is called in a record, its folder, and the folder that no link of it may leave. Raises as ``resolve`` does."""
+def locate(
+    model: str, revision: str | None, base: Path, patterns: tuple[str, ...] = HUB_PATTERNS
+) -> tuple[str, Path, Path]:
+    """What a model is called in a record, its folder, and the folder that no link of it may leave. Raises as ``resolve`` does.
+
+    ``patterns`` are the files that are fetched of a hub id.
+    """
     if is_folder(model):
         if revision is not None:
             _refuse(model, "no revision, since a folder is pinned by digest", repr(revision), "remove it")
@@ -85,7 +100,7 @@ def locate(model: str, revision: str | None, base: Path) -> tuple[str, Path, Pat
         _refuse(
             repr(model), "a folder (./, ../ or /) or a hub id (org/name)", "neither", f"for a folder write './{model}'"
         )
-    folder = hub.fetch(model, revision, HUB_PATTERNS)
+    folder = hub.fetch(model, revision, patterns)
     # The client's snapshot links to blobs two folders up, in the repository's own part of the cache.
     return model, folder, folder.parent.parent.resolve()
 
@@ -95,64 +110,22 @@ def first_position(candidate: Candidate) -> int:
     return candidate.pad_token_id + 1 if candidate.model_type in POSITIONS_AFTER_PAD else 0
 
 
-def prebuilt(path: Path) -> PrebuiltArtifact:
-    """The digests of an ONNX file and of its external data, which lies beside it. Raises ``CandidateError``.
-
-    Every name is checked here too, since the files will lie in a root: ``FORMAT.md`` says which names it takes.
-    """
-    from harness.metrics.onnx_graph import GraphError, census  # brings numpy
-
-    _check_artifact_file(path, path.name)
-    data = path.read_bytes()
-    try:
-        locations = sorted({external.location for external in census(data).external})
-        for location in locations:
-            _check_artifact_file(path.parent / location, location)
-        census(data, {location: (path.parent / location).stat().st_size for location in locations})
-    except GraphError as error:
-        raise CandidateError(f"{path.name}: {error}; export it again") from error
-    for location in locations:
-        fault = check_path(f"artifacts/target/{location}")
-        if fault is not None or location.lower() == "model.onnx":
-            do = "export it again with another name for the external data"
-            _refuse(path.name, "external data in a file that a root takes", f"{location!r:.80}", do)
-    files = ((name, path.parent / name) for name in (path.name, *locations))
-    return PrebuiltArtifact(
-        name=path.name,
-        files=tuple(FileFact(path=name, bytes=at.stat().st_size, blake3=hash_file(at)) for name, at in files),
-    )
-
-
-def _check_artifact_file(path: Path, named: str) -> None:
-    """A regular file whose content is here, reached through no link below the artifact's folder."""
-    if any(part.is_symlink() for part in (path, *path.parents[: named.count("/")])):
-        _refuse(named, "a file of the artifact's folder", "a link", "copy the file there")
-    if not path.is_file():
-        _refuse(named, "a file", "a folder" if path.exists() else "no such file", "correct the path or export it again")
-    with path.open("rb") as file:
-        refuse_pointer(named, file.read(len(LFS_FIRST_BYTES)))
-
-
-def _pinned(named: str, revision: str | None, folder: Path, inside: Path) -> Candidate:
-    try:
-        return _read(named, revision, folder, inside)
-    except CandidateError as error:
-        raise CandidateError(f"{named}{f' at revision {revision}' if revision else ''}: {error}") from error
-
-
-def _read(named: str, revision: str | None, folder: Path, inside: Path) -> Candidate:
+def _read(named: str, revision: str | None, folder: Path, inside: Path, *, headless: bool) -> Candidate:
     for path in (folder / name for name in ("config.json", *TOKENIZER_FILES, SINGLE, INDEX)):
-        _check_place(path, inside)
-    config = _json_table(folder / "config.json", "the folder that save_pretrained writes has it")
-    tokenizer = _json_table(folder / "tokenizer.json", "save the tokenizer as a fast one with save_pretrained")
+        check_place(path, inside)
+    if (folder / ADAPTER_CONFIG).exists():  # transformers would load it, and the base that it names, in silence
+        do = "name the adapter's folder as candidate.adapter.model and its base as candidate.model"
+        _refuse(ADAPTER_CONFIG, "none in the folder of a whole model", "an adapter", do)
+    config = json_table(folder / "config.json", "the folder that save_pretrained writes has it")
+    tokenizer = json_table(folder / "tokenizer.json", "save the tokenizer as a fast one with save_pretrained")
     settings = (
-        _json_table(folder / "tokenizer_config.json", "save it again")
+        json_table(folder / "tokenizer_config.json", "save it again")
         if (folder / "tokenizer_config.json").exists()
         else {}
     )
-    architecture = _architecture(config, settings)
+    architecture = _architecture(config, settings, headless=headless)
     for path in folder.glob("*.safetensors"):
-        _check_place(path, inside)
+        check_place(path, inside)
     weights = read_weights(folder)
     side = settings.get("padding_side", "right")
     if side not in ("left", "right"):
@@ -178,15 +151,11 @@ def _read(named: str, revision: str | None, folder: Path, inside: Path) -> Candi
         max_length=_max_length(config, settings, model_type, pad),
         type_vocab_size=_integer(config, "type_vocab_size", SEGMENTS_BY_DEFAULT.get(model_type, 0)),
         pad_token_id=pad,
-        padding_side=_side(side),
+        padding_side=side,
     )
 
 
-def _side(side: str) -> Literal["left", "right"]:
-    return "left" if side == "left" else "right"
-
-
-def _architecture(config: dict[str, Any], settings: dict[str, Any]) -> str:
+def _architecture(config: dict[str, Any], settings: dict[str, Any], *, headless: bool) -> str:
     """The one class named in config.json, after refusing every kind of model that this harness cannot qualify."""
     for name, table in (("config.json", config), ("tokenizer_config.json", settings)):
         if "auto_map" in table:
@@ -219,6 +188,8 @@ def _architecture(config: dict[str, Any], settings: dict[str, Any]) -> str:
     if config.get("model_type") in DECODERS:
         do = "a decoder scores a prompt at its last token, which is laid out by other rules that are not supported yet"
         _refuse("config.json: model_type", "an encoder", f"the decoder {config['model_type']} ({architecture})", do)
+    if headless and architecture.endswith(OTHER_HEADS):
+        return architecture
     if not architecture.endswith("ForSequenceClassification"):
         do = "without that head there is no relevance logit"
         _refuse("config.json: architectures", "a class ending in ForSequenceClassification", architecture, do)
@@ -269,7 +240,8 @@ def _integer(table: dict[str, Any], key: str, default: int) -> int:
     return value
 
 
-def _json_table(path: Path, do: str) -> dict[str, Any]:
+def json_table(path: Path, do: str) -> dict[str, Any]:
+    """A JSON file that holds an object. Raises ``CandidateError``."""
     if not path.is_file():
         _refuse(path.name, "a file", "none", do)
     data = path.read_bytes()
@@ -283,7 +255,7 @@ def _json_table(path: Path, do: str) -> dict[str, Any]:
     return table
 
 
-def _check_place(path: Path, inside: Path) -> None:
+def check_place(path: Path, inside: Path) -> None:
     """A link must not lead out of the folder: what is digested must be what the folder holds when it is moved or sent."""
     if path.is_symlink() and not path.resolve().is_relative_to(inside):
         _refuse(path.name, "a file of the model folder", "a link that leads out of it", "copy the file into the folder")

@@ -24,6 +24,7 @@ from harness.cli_bisect import bisect
 from harness.cli_common import as_json, junit, print_json, refuse_existing, safe, sarif
 from harness.cli_cover import cover
 from harness.cli_diff import diff
+from harness.cli_export import export
 from harness.cli_history import history
 from harness.cli_inspect import inspect
 from harness.cli_plan import plan
@@ -134,6 +135,7 @@ cli.add_command(bisect)
 cli.add_command(attest)
 cli.add_command(history)
 cli.add_command(report)
+cli.add_command(export)
 cli.add_command(diff)
 cli.add_command(review)
 

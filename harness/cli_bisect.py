@@ -17,19 +17,40 @@ from harness.cli_common import as_json, print_json, safe
 @click.option(
     "--tolerance", type=float, metavar="RATIO", help="Gap of a tensor, over its largest value, that is allowed."
 )
+@click.option(
+    "--model",
+    metavar="MODEL",
+    help="Compare with a new fp32 export of this folder (or ID@REVISION), which ROOT qualified.",
+)
+@click.option(
+    "--adapter", metavar="ADAPTER", help="The adapter of that model, where it has one: a folder, or ID@REVISION."
+)
 @as_json
-def bisect(root: Path, target: str, pair: int | None, tolerance: float | None, as_json: bool) -> int:
+def bisect(
+    root: Path,
+    target: str,
+    pair: int | None,
+    tolerance: float | None,
+    model: str | None,
+    adapter: str | None,
+    as_json: bool,
+) -> int:
     """Find the first node of a target's graph that leaves the fp32 graph of ROOT, or whose output is not finite.
 
     ROOT is verified first. Exit 0: no node does. 10: one does, and it is named.
     """
     from harness import bisect as search
+    from harness.errors import AskedWrongly
+
+    if adapter is not None and model is None:
+        raise AskedWrongly("--adapter: expected --model beside it, got none; name the model that it is loaded onto")
 
     def tell(done: int, total: int, _what: str) -> None:
         if sys.stderr.isatty():
             click.echo(f"\r{done} of {total} nodes", nl=done >= total, err=True)
 
-    made = search.bisect(root, target, pair, tolerance, tell)
+    given = search.resolve(model, adapter) if model is not None else None
+    made = search.bisect(root, target, pair, tolerance, tell, given)
     if as_json:
         import msgspec
 

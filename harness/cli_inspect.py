@@ -14,18 +14,20 @@ EXIT_UNDETERMINED = 30
 @click.command(name="inspect")
 @click.argument("model")
 @click.option("--revision", metavar="COMMIT", help="The commit of a hub id, 40 hex digits.")
+@click.option("--adapter", metavar="ADAPTER", help="The LoRA adapter to load onto it: a folder, or ID@REVISION.")
 @click.option("--tree", is_flag=True, help="Print the tree of modules instead; needs torch, reads no weight.")
 @as_json
-def inspect(model: str, revision: str | None, tree: bool, as_json: bool) -> int:
+def inspect(model: str, revision: str | None, adapter: str | None, tree: bool, as_json: bool) -> int:
     """Say what MODEL (a folder, or a hub id with --revision) is, what would be exported, and what is unsupported and why.
 
     Exit 0: it can be qualified. 30: it cannot.
     """
     from harness import inspect_model
+    from harness.adapter import reference
 
     base = Path()
     name = f"./{model}" if Path(model).is_dir() and not model.startswith((".", "/")) else model
-    found = inspect_model.inspect(name, revision, base)
+    found = inspect_model.inspect(name, revision, base, reference(adapter) if adapter is not None else None)
     if tree and found.supported:
         return _tree(name, revision, base, as_json=as_json)
     if as_json:

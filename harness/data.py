@@ -1,4 +1,4 @@
-"""The pairs and groups that are scored: read from JSONL, bounded, and written again in the one spelling that is sealed. Pure.
+"""The pairs and groups that are scored: read from JSONL, and written again in the one spelling that is sealed. Pure.
 
 A line of groups is ``{"query_id", "query", "candidates": [{"id", "text", "gain"}]}`` or ``{"query", "positive": [text],
 "negative": [text]}``; the second form gets gains 1 and 0 and ids from the position, which say nothing of the label. A line of
@@ -19,7 +19,7 @@ import msgspec
 from evidence.manifest import digest_of
 from harness import fields
 from harness.errors import LadderError
-from harness.records import GROUPS, PAIRS, DataFact, Record, Value
+from harness.records import PAIRS, DataFact, Record
 
 T = TypeVar("T", bound=Record)
 
@@ -98,15 +98,6 @@ def builtin_pairs() -> tuple[Pair, ...]:
     return read_pairs(resources.files("harness").joinpath("builtin", name).read_bytes(), name)
 
 
-def bound(groups: Sequence[Group], max_groups: int | None, max_candidates: int | None) -> tuple[Group, ...]:
-    """The first ``max_groups`` groups, each cut to ``max_candidates``: positives first, then negatives, both by source order.
-
-    What is kept stays in source order. ``None`` is no bound.
-    """
-    kept = groups[:max_groups] if max_groups is not None else groups
-    return tuple(_cut(group, max_candidates) for group in kept)
-
-
 def render_groups(groups: Iterable[Group]) -> bytes:
     """The one spelling of groups: a line each, keys sorted, UTF-8, no spaces. ``read_groups`` gives the same groups again."""
     return _render(groups)
@@ -115,33 +106,6 @@ def render_groups(groups: Iterable[Group]) -> bytes:
 def render_pairs(pairs: Iterable[Pair]) -> bytes:
     """The one spelling of pairs, as for groups."""
     return _render(pairs)
-
-
-def group_facts(
-    groups: Sequence[Group],
-    *,
-    source: str,
-    available: int,
-    max_groups: int | None,
-    max_candidates: int | None,
-) -> DataFact:
-    """What a plan says of bounded groups: digest of the rendered bytes, rows, the bounds that were asked for, and what is odd.
-
-    ``available`` counts the groups before the bound, as far as the source was read.
-    """
-    asked = {"groups": max_groups, "candidates": max_candidates}
-    bounds: dict[str, Value] = {name: value for name, value in asked.items() if value is not None}
-    notes = [f"first {len(groups)} of {available} groups"] if len(groups) < available else []
-    if max_groups is not None and len(groups) < max_groups:
-        notes.append(f"{max_groups} groups were asked for and {len(groups)} are there")
-    return DataFact(
-        path=GROUPS,
-        digest=digest_of(render_groups(groups)),
-        source=source,
-        rows=len(groups),
-        bounds=bounds,
-        notes=(*notes, *_group_notes(groups)),
-    )
 
 
 def pair_facts(pairs: Sequence[Pair], *, source: str) -> DataFact:
@@ -156,45 +120,10 @@ def pair_facts(pairs: Sequence[Pair], *, source: str) -> DataFact:
     )
 
 
-def _group_notes(groups: Sequence[Group]) -> Iterator[str]:
-    sizes = [len(group.candidates) for group in groups]
-    yield f"{sum(sizes)} candidates, {min(sizes)} to {max(sizes)} a group"
-    counted = {
-        "without a positive candidate": [not any(doc.gain > 0 for doc in group.candidates) for group in groups],
-        "with positive candidates only": [all(doc.gain > 0 for doc in group.candidates) for group in groups],
-        "with graded gains": [len({doc.gain for doc in group.candidates} - {0.0}) > 1 for group in groups],
-        "with the same text twice": [
-            len({doc.text for doc in group.candidates}) < len(group.candidates) for group in groups
-        ],
-        "with fewer than 10 candidates": [size < 10 for size in sizes],
-        "with all positives first, so source order alone ranks them perfectly": [
-            _positives_first(group) for group in groups
-        ],
-    }
-    for what, hits in counted.items():
-        if any(hits):
-            yield f"{sum(hits)} of {len(groups)} groups {what}"
-
-
-def _positives_first(group: Group) -> bool:
-    gains = [doc.gain for doc in group.candidates]
-    return 0 < sum(gain > 0 for gain in gains) < len(gains) and gains == sorted(gains, reverse=True)
-
-
 def _from_labels(row: _Labelled, number: int) -> Group:
     texts = [(text, 1.0) for text in row.positive] + [(text, 0.0) for text in row.negative]
     docs = (Doc(id=f"d{position}", text=text, gain=gain) for position, (text, gain) in enumerate(texts, 1))
     return Group(query_id=f"q{number}", query=row.query, candidates=tuple(docs))
-
-
-def _cut(group: Group, most: int | None) -> Group:
-    if most is None or len(group.candidates) <= most:
-        return group
-    order = sorted(
-        range(len(group.candidates)), key=lambda index: group.candidates[index].gain <= 0
-    )  # stable: source order
-    kept = tuple(group.candidates[index] for index in sorted(order[:most]))
-    return msgspec.structs.replace(group, candidates=kept)
 
 
 def _render(rows: Iterable[Record]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from harness import derive_adapter
 from harness.derive_raw import Read, make, raw_bytes, raw_record
 from harness.raw import BuildRaw
 from harness.records import Measurement, Request
@@ -72,7 +73,8 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
         *_kept(raw),
         make("checker_faults", len(raw.checker_faults), note="; ".join(raw.checker_faults)),
         _head_gap(raw),
-        *_keys(raw),
+        *derive_adapter.merged(request, read),
+        *derive_adapter.keys(request, read, exported=raw.source == "exported"),
         _raw_logits(raw),
         _probes(raw),
         *_placement(request, raw),
@@ -93,10 +95,8 @@ def _external(taken: Census) -> list[str]:
 
 def _census(taken: Census, raw: BuildRaw) -> list[Measurement]:
     given, wanted = {port.name for port in taken.inputs}, set(raw.tokenizer_inputs)
-    unfed, unused = (
-        sorted(given - wanted - {"position_ids"}),
-        sorted(wanted - given),
-    )  # positions follow from the lengths
+    unfed = sorted(given - wanted - {"position_ids"})  # positions follow from the lengths
+    unused = sorted(wanted - given)
     width, width_note = _logits_width(taken.outputs)
     found = [
         make("opset", taken.opset, note="" if taken.opset is not None else "the default domain is not imported"),
@@ -233,13 +233,6 @@ def _kept(raw: BuildRaw) -> list[Measurement]:
 
 def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _keys(raw: BuildRaw) -> list[Measurement]:
-    """Zero after an export: a checkpoint whose keys are not exactly the class's is refused before it, with their names."""
-    exported = raw.source == "exported"
-    note = "" if exported else "the artifact was given, so the model class was not asked"
-    return [make(name, 0 if exported else None, note=note) for name in ("missing_keys", "unexpected_keys")]
 
 
 def _raw_logits(raw: BuildRaw) -> Measurement:

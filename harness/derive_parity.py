@@ -28,7 +28,7 @@ SHAPE_OPERATORS = frozenset(
 
 def measurements(request: Request, read: Read) -> list[Measurement]:
     """All metrics of L2. Raises ``RecordError`` for raw files that do not fit the plan or each other."""
-    from harness import derive_invariance, derive_tokens
+    from harness import derive_adapter, derive_invariance, derive_tokens
 
     raw = raw_record(read, f"{request.step}/logits.json", ParityRaw)
     count = raw.shape[0]
@@ -54,6 +54,7 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
         *steps,
         *derive_tokens.measurements(request, said, tensors),
         *again,
+        *derive_adapter.measurements(request, read, (reference, artifact), tensors.lengths.tolist(), by_side),
         _fallback(raw.session),
     ]
 

@@ -22,6 +22,7 @@ class _More(TypedDict):
 
 
 NO_CALL = "the ladder asks for none"
+BUSY = "a busy machine"
 
 
 def measurements(request: Request, read: Read) -> list[Measurement]:
@@ -36,11 +37,13 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
         raise RecordError(f"{request.step}: expected the options of L1 in the plan, got none; the root is not whole")
     _check_calls(request, options, raw)
     _check_session(request, raw)
+    condition = list(_machine(raw, machine))
+    busy = [f"{found.metric} was {found.value:.0%}" for found in condition if found.note == BUSY and found.value]
     return [
-        *_latency(request, raw),
+        *_latency(request, raw, f"on a busy machine: {', '.join(busy)}" if busy else ""),
         *_memory(request, raw, rss),
         *_growth(request, options, raw),
-        *_machine(raw, machine),
+        *condition,
         *derive_load.measurements(request, options, rss, read),
     ]
 
@@ -48,7 +51,7 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
 # --- latency ----------------------------------------------------------------------------------------------------------
 
 
-def _latency(request: Request, raw: PerfRaw) -> Iterator[Measurement]:
+def _latency(request: Request, raw: PerfRaw, busy: str) -> Iterator[Measurement]:
     from harness.metrics import latency, sampling
 
     steady, count = raw.steady_ms, len(raw.steady_ms)
@@ -60,7 +63,7 @@ def _latency(request: Request, raw: PerfRaw) -> Iterator[Measurement]:
     if summary is None:
         return
     drift = latency.drift(steady, request.seed)
-    held = _Held(steady, drift)
+    held = _Held(steady, drift, busy)
     p50, p95 = latency.bootstrap_median_interval(steady, request.seed), latency.quantile_interval(steady, 0.95)
     yield make("first_call_ratio", raw.first_call_ms / summary.p50_ms if summary.p50_ms else None)
     yield make("min_ms", summary.min_ms, samples=count)
@@ -91,21 +94,23 @@ def _latency(request: Request, raw: PerfRaw) -> Iterator[Measurement]:
 class _Held:
     """Intervals that hold what the figure was in the first third of the calls and in the last, where the two differ.
 
-    A limit that lies between the two is then not decided: the figure drifted over it while it was judged.
+    A limit that lies between the two is then not decided: the figure drifted over it while it was judged. The note says so, and
+    that the machine was busy where it was.
     """
 
-    def __init__(self, steady: Sequence[float], drift: Drift | None) -> None:
+    def __init__(self, steady: Sequence[float], drift: Drift | None, busy: str) -> None:
         drifts = drift is not None and not drift.low <= 1 <= drift.high
         third = len(steady) // 3
         self._thirds = (steady[:third], steady[-third:]) if drifts else ()
-        self._note = f"drifts: the last third took {drift.ratio:.3g} times the first" if drifts and drift else ""
+        drifted = f"drifts: the last third took {drift.ratio:.3g} times the first" if drifts and drift else ""
+        self._note = "; ".join(filter(None, (drifted, busy)))
 
     def over(self, name: str, value: float | None, interval: tuple[float, float] | None) -> _More:
         """The interval and note of a figure in ms: ``mean``, or a percentile."""
         import numpy as np
 
         if not self._thirds or value is None:
-            return {"interval": interval, "note": ""}
+            return {"interval": interval, "note": self._note}
         quantile = {"p50": 0.5, "p90": 0.9, "p95": 0.95}
         ends = [float(np.mean(t) if name == "mean" else np.quantile(t, quantile[name])) for t in self._thirds]
         whole = [value, *ends, *(interval or ())]
@@ -117,7 +122,7 @@ class _Held:
 
         ends = [found for t in self._thirds if (found := latency.throughput_per_s(pairs, t)) is not None]
         if not ends or value is None:
-            return {"interval": None, "note": ""}
+            return {"interval": None, "note": self._note}
         return {"interval": (min(value, *ends), max(value, *ends)), "note": self._note}
 
 
@@ -211,7 +216,7 @@ def _machine(raw: PerfRaw, machine: MachineRaw) -> Iterator[Measurement]:
 def _told(metric: str, value: float | None, above: float | None = None) -> Measurement:
     if value is None:
         return make(metric, None, note="this system does not tell")
-    return make(metric, value, note="a busy machine" if above is not None and value > above else "")
+    return make(metric, value, note=BUSY if above is not None and value > above else "")
 
 
 # --- what was planned -------------------------------------------------------------------------------------------------

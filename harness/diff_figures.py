@@ -59,7 +59,7 @@ def why_not(baseline: Side, candidate: Side, before: str, after: str, tier: Tier
 
 
 def _data(what: str, one: object, other: object) -> str:
-    for name in ("digest", "bounds"):
+    for name in ("bounds", "digest"):  # other bounds make another digest, and say more
         was, now = getattr(one, name, None), getattr(other, name, None)
         if was is None or now is None:
             return f"{what} is not there on both sides"

@@ -10,9 +10,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harness import candidate
+from harness import adapter, candidate
 from harness.errors import CandidateError
-from harness.records import Candidate, Record, Value
+from harness.ladder_format import AdapterReference
+from harness.records import Adapter, Candidate, Record, Value
 from harness.runtimes import tokens
 from harness.weights import shapes_of
 
@@ -72,17 +73,19 @@ class Inspection(Record, frozen=True):
     max_length: int | None
     exports: tuple[str, ...]
     fp32_bytes: int | None
+    adapter: Adapter | None
 
 
-def inspect(model: str, revision: str | None, base: Path) -> Inspection:
-    """Describe a folder relative to ``base``, or a hub id at a 40-hex commit.
+def inspect(model: str, revision: str | None, base: Path, with_adapter: AdapterReference | None = None) -> Inspection:
+    """Describe a folder relative to ``base``, or a hub id at a 40-hex commit, and the adapter that is to be loaded onto it.
 
     Raises ``CandidateError`` when there is no such folder or the id is none, ``Unavailable`` when it could not be had.
     """
     named, folder, _ = candidate.locate(model, revision, base)
     reason, known = "", None
     try:
-        known = candidate.resolve(model, revision, base).candidate
+        resolved = candidate.resolve(model, revision, base, headless=with_adapter is not None)
+        known = (resolved if with_adapter is None else adapter.add(resolved, with_adapter, base)).candidate
     except CandidateError as error:
         reason = str(error)
     config, settings, tokenizer = (
@@ -116,6 +119,7 @@ def inspect(model: str, revision: str | None, base: Path) -> Inspection:
         max_length=known.max_length if known else None,
         exports=_exports(known, folder),
         fp32_bytes=4 * known.parameters if known else None,
+        adapter=known.adapter if known else None,
     )
 
 

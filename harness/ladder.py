@@ -11,7 +11,7 @@ from typing import Any, NoReturn, get_args, get_type_hints
 import msgspec
 
 from evidence.manifest import check_path
-from harness import fields, strict_yaml
+from harness import data_rules, fields, strict_yaml
 from harness.errors import LadderError
 from harness.fields import join, refuse, show, suggest
 from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
@@ -68,10 +68,7 @@ def defaults(data: bytes) -> tuple[str, ...]:
         if table is not None:
             found += [f"/tiers/{tier}/{name}" for name in _defaulted(kind) if name not in table]
             if tier == "L3" and isinstance(table["data"], dict):
-                given = table["data"]
-                found += [
-                    f"/tiers/L3/data/{name}" for name in ("split", "query", "positive", "negative") if name not in given
-                ]
+                found += [f"/tiers/L3/data/{name}" for name in data_rules.defaulted(table["data"])]
     for index, gate in enumerate(plain.get("gates", ())):
         found += [f"/gates/{index}/{name}" for name in ("folder", "time_limit_s") if name not in gate]
     found += ["/lock/parity"] * ("lock" in plain and "parity" not in plain["lock"])
@@ -111,11 +108,17 @@ def _named(ladder: Ladder) -> Ladder:
 
 
 def _check_candidate(ladder: Ladder) -> None:
-    model, revision = ladder.candidate.model, ladder.candidate.revision
+    _check_place("candidate", ladder.candidate.model, ladder.candidate.revision)
+    if ladder.candidate.adapter is not None:
+        _check_place("candidate.adapter", ladder.candidate.adapter.model, ladder.candidate.adapter.revision)
+
+
+def _check_place(where: str, model: str, revision: str | None) -> None:
+    """A folder without a revision, or a hub id with one."""
     if is_folder(model):
         if revision is not None:
             refuse(
-                "candidate.revision",
+                f"{where}.revision",
                 "none, since the model is a folder",
                 show(revision),
                 "a folder is pinned by digest; remove it",
@@ -123,14 +126,14 @@ def _check_candidate(ladder: Ladder) -> None:
         return
     if not is_hub_id(model):
         refuse(
-            "candidate.model",
+            f"{where}.model",
             "a folder (./, ../ or /) or a hub id (org/name)",
             show(model),
             f"for a folder write {show('./' + model)}",
         )
     if revision is None:
         do = f"pin the commit, or write {show('./' + model)} for a folder"
-        refuse("candidate.revision", f"40 hex digits, since {show(model)} is a hub id", "nothing", do)
+        refuse(f"{where}.revision", f"40 hex digits, since {show(model)} is a hub id", "nothing", do)
 
 
 def _check_tiers(ladder: Ladder) -> None:
@@ -143,9 +146,8 @@ def _check_tiers(ladder: Ladder) -> None:
             refuse(where, f"no tier above the goal {ladder.goal}", "a table", "remove it or raise the goal")
         if table is not None:
             _check_limits(table.limits, tier, f"{where}.limits")
-    data = ladder.tiers.L3.data if ladder.tiers.L3 is not None else ""
-    if not isinstance(data, str) and not is_hub_id(data.dataset):
-        refuse("tiers.L3.data.dataset", "a hub id (org/name)", show(data.dataset))
+    if ladder.tiers.L3 is not None:
+        data_rules.check(ladder.tiers.L3)
 
 
 def _check_targets(ladder: Ladder) -> None:
@@ -214,7 +216,7 @@ def _check_limits(limits: Limits, tier: Tier, where: str) -> None:
                 f"{show(name)}, a metric of {metric.tier}",
                 f"move it to the limits of {metric.tier}",
             )
-        if name in catalogue.fixed_limits(tier, "fp32") or name in catalogue.LOAD_LIMITS:
+        if name in catalogue.fixed_limits(tier, "fp32", adapter=True) or name in catalogue.LOAD_LIMITS:
             refuse(
                 where,
                 "a metric that a ladder decides",

@@ -28,11 +28,19 @@ HUB_ID = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A
 """The name of a repository on a hub: ``org/name`` or ``name``."""
 
 
-class CandidateReference(Record, frozen=True):
-    """Where the candidate is: a folder (starts with ``./``, ``../`` or ``/``), or a hub id with the 40-hex commit."""
+class AdapterReference(Record, frozen=True):
+    """Where a LoRA adapter is: a folder (starts with ``./``, ``../`` or ``/``), or a hub id with the 40-hex commit."""
 
     model: str
     revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")] | None = None
+
+
+class CandidateReference(Record, frozen=True):
+    """Where the candidate is: a folder (starts with ``./``, ``../`` or ``/``), or a hub id with the 40-hex commit; and its adapter."""
+
+    model: str
+    revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")] | None = None
+    adapter: AdapterReference | None = None
 
 
 class BuildTier(BuildOptions, frozen=True):
@@ -132,6 +140,11 @@ KEYS: dict[str, dict[str, str]] = {
     "CandidateReference": {
         "model": "A folder, relative to the ladder, that starts with `./`, `../` or `/`; anything else is a hub id (`org/name`).",
         "revision": "The commit of a hub id, 40 hex digits. A branch or tag is refused, since it can move. Not for a folder.",
+        "adapter": "A LoRA adapter that is loaded onto the model, and merged into it for the export.",
+    },
+    "AdapterReference": {
+        "model": "The adapter's folder, relative to the ladder, or its hub id: as the candidate's `model`.",
+        "revision": "The commit of the adapter's hub id, 40 hex digits. Not for a folder.",
     },
     "Target": {
         "name": "What the target is called; by default `<provider>-<precision>`.",
@@ -164,6 +177,7 @@ KEYS: dict[str, dict[str, str]] = {
         "fp16": "How the fp16 targets are converted.",
         "int8": "How the int8 targets are converted.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L0 on every target, by metric.",
     },
     "HalfOptions": {
@@ -190,6 +204,7 @@ KEYS: dict[str, dict[str, str]] = {
         "sweep": "Cells of candidates a call, tokens, micro-batch and threads that are timed beside the calls above.",
         "load": "Several callers on one session at once.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L1 on every target, by metric.",
     },
     "SweepOptions": {
@@ -215,27 +230,51 @@ KEYS: dict[str, dict[str, str]] = {
         "invariance_tokens": "Those pairs are drawn from the pairs of at most so many tokens, where there are enough.",
         "deadlock_s": "Seconds in which 80 calls from 8 threads must have come back.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L2 on every target, by metric.",
     },
     "RerankTier": {
-        "data": "JSONL of groups, relative to the ladder, or a dataset repository on a hub.",
+        "data": "JSONL (or `.parquet`) of groups, relative to the ladder; or a dataset on a hub, an mteb task, or TREC files.",
         "digest": "Digest that the groups must have after the bounds; anything else is refused.",
-        "groups": "Only the first so many groups.",
-        "candidates": "At most so many candidates a group: positives first, then negatives, both in source order.",
+        "groups": "At most so many groups.",
+        "candidates": (
+            "At most so many candidates a group: positives first, but one place for a negative where there is one; then negatives."
+        ),
+        "pairs": "At most so many pairs in all: the selection ends before the first group that would go beyond it.",
+        "select": (
+            "Which groups: the `first`; a `seeded` sample; or one `stratified` by the number of positives. A sample reads the whole"
+            " source and needs a bound of `groups` or `pairs`."
+        ),
+        "negatives": "Which negatives of a group that is cut: the `first`, or a `seeded` choice.",
+        "unjudged": (
+            "Groups without both a positive and a negative: `keep` scores them and leaves them out of the means, `drop` leaves them"
+            " out before the bounds. Both are counted."
+        ),
         "batch_size": "Pairs in a batch. With a fixed shape it is the shape's batch.",
         "max_length": "Tokens after which a pair is cut; at most what the candidate takes.",
         "resamples": "Bootstrap resamples of queries for an interval.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
+        "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L3 on every target, by metric.",
     },
-    "HubData": {
-        "dataset": "Repository id of the dataset.",
-        "revision": "Its commit, 40 hex digits.",
+    "DataSource": {
+        "dataset": "Repository id of a dataset on a hub.",
+        "mteb": "Name of a reranking task of mteb, as `mteb.get_task` takes it.",
+        "trec": "The files of a TREC collection.",
+        "revision": "Commit of the dataset, 40 hex digits; for a task, the one that mteb itself loads.",
         "split": "The split to read.",
-        "config": "The configuration, where the dataset has several.",
+        "config": "The configuration of a dataset, or the subset of a task, where there are several.",
         "query": "The column with the query, text.",
         "positive": "The column with the relevant documents, a list of text.",
         "negative": "The column with the other documents, a list of text.",
+        "documents": "The column with all documents, a list of text, where relevance is graded; instead of `positive` and `negative`.",
+        "gains": "The column with the gain of each of `documents`, a list of numbers of at least 0.",
+    },
+    "TrecFiles": {
+        "queries": "`id`, a tab, the text; or `.jsonl` of `id` (or `_id`) and `text`.",
+        "docs": "As `queries`, with a `title` if wanted.",
+        "qrels": "`query 0 document relevance`. A relevance below 0 is gain 0, as is no judgement.",
+        "run": "`query Q0 document rank score tag`: the candidates of each query, the highest score first.",
     },
     "Limit": {
         "at_most": "The measurement must not be above it.",

@@ -28,10 +28,11 @@ def schema() -> dict[str, Any]:
         reference = {"$ref": f"#/$defs/{tier}Limits"}
         definitions[table]["properties"]["limits"] = reference | {"description": KEYS[table]["limits"]}
         definitions["TargetLimits"]["properties"][tier] = dict(reference)
-    definitions["CandidateReference"]["properties"]["model"]["pattern"] = (
-        r"^(\.{0,2}/.*|\.{1,2}|[A-Za-z0-9_][A-Za-z0-9._/-]*)$"
-    )
-    definitions["HubData"]["properties"]["dataset"]["pattern"] = f"^{HUB_ID.pattern.replace(chr(92) + 'Z', '$')}$"
+    for name in ("CandidateReference", "AdapterReference"):
+        definitions[name]["properties"]["model"]["pattern"] = r"^(\.{0,2}/.*|\.{1,2}|[A-Za-z0-9_][A-Za-z0-9._/-]*)$"
+    source = definitions["DataSource"]
+    source["properties"]["dataset"]["pattern"] = f"^{HUB_ID.pattern.replace(chr(92) + 'Z', '$')}$"
+    source["oneOf"] = [{"required": [kind]} for kind in ("dataset", "mteb", "trec")]
     del definitions["Limit"]
     top: dict[str, Any] = definitions.pop("Ladder")
     return {"$schema": DIALECT} | top | {"title": "qualify ladder, format 1", "$defs": definitions}
@@ -39,7 +40,7 @@ def schema() -> dict[str, Any]:
 
 def _limits(tier: Tier) -> dict[str, Any]:
     """The limits table of one tier: every metric that a ladder can set, with its unit and the bounds that fit its kind."""
-    fixed = catalogue.fixed_limits(tier, "fp32") | catalogue.LOAD_LIMITS
+    fixed = catalogue.fixed_limits(tier, "fp32", adapter=True) | catalogue.LOAD_LIMITS
     plain: dict[str, Any] = {}
     patterns: dict[str, Any] = {}
     for name, metric in catalogue.METRICS.items():

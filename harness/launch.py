@@ -14,14 +14,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from evidence.seal import write_new
 from harness import process
-from harness.errors import Blocked, RecordError, Unavailable
+from harness.bounds import Bounds, Selected
+from harness.data import read_groups
+from harness.errors import Blocked, LadderError, RecordError, Unavailable
 from harness.raw import ArtifactRef, BlockedRaw
 from harness.records import (
+    MEMORY_LIMIT_BYTES,
     TIER_NAMES,
+    DataSource,
     Exit,
-    HubData,
     Request,
     from_json,
     to_json,
@@ -40,24 +45,26 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Places:
-    """Where things are on this machine: the staging folder, the candidate's folder, and the ONNX file of a prebuilt artifact."""
+    """Where things are on this machine: the staging folder, the candidate's and its adapter's, the ONNX file of a prebuilt artifact."""
 
     root: Path
     model: Path
     prebuilt: Path | None = None
+    adapter: Path | None = None
 
 
 def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[Exit, int]:
-    """Run one tier on one target in a child, up to its planned time limit; returns how it ended and how many secrets its logs held.
+    """Run one tier on one target in a child, within its planned time and memory; returns how it ended and how many secrets its logs held.
 
     Makes ``<root>/<request.step>/`` with ``request.json``, ``stdout.log``, ``stderr.log`` and what the stage writes. Raises
     ``FileExistsError`` when the step was run before; ``KeyboardInterrupt`` after the child is dead and its logs are written.
     """
     write_new(places.root, f"{request.step}/request.json", to_json(request))
-    limit = next(step.time_limit_s for step in request.target.steps if step.tier == request.tier)
+    planned = next(step for step in request.target.steps if step.tier == request.tier)
     with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
         folder = Path(scratch).resolve()
-        paths = [str(path.resolve()) if path else "" for path in (places.root, places.model, places.prebuilt)]
+        given = (places.root, places.model, places.adapter, places.prebuilt)
+        paths = [str(path.resolve()) if path else "" for path in given]
         command = [sys.executable, "-P", "-m", "harness.worker", "step", request.step, *paths, str(folder)]
         parent = _Parent(request, places.root, on_progress)
         redactions = 0
@@ -66,13 +73,14 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
                 command,
                 environment=stage_environment(os.environ, request.target.threads, folder),
                 folder=folder,
-                time_limit_s=limit,
+                time_limit_s=planned.time_limit_s,
                 started=parent.started,
                 on_line=parent.on_line,
+                memory_limit_bytes=planned.memory_limit_bytes,
             )
         finally:
             parent.finish()
-            words = machine_paths(root=places.root, model=places.model, scratch=folder)
+            words = machine_paths(root=places.root, model=places.model, adapter=places.adapter, scratch=folder)
             for stream in ("stdout", "stderr"):
                 redactions += seal_log(folder / stream, places.root, f"{request.step}/{stream}.log", words)
     return ended, redactions
@@ -82,6 +90,12 @@ def why_blocked(root: Path, request: Request, ended: Exit) -> str:
     """One sentence on why the step has no measurements; empty when it ended well and left them."""
     if ended.timed_out:
         return f"{_name(request)} was ended at its time limit after {ended.seconds:.1f} s"
+    if ended.over_memory_bytes is not None:
+        limit = next(step.memory_limit_bytes for step in request.target.steps if step.tier == request.tier)
+        return (
+            f"{_name(request)} was ended at its memory limit of {limit:,} bytes after {ended.seconds:.1f} s, with"
+            f" {ended.over_memory_bytes:,} resident; set tiers.{request.tier}.memory_limit_bytes higher if the machine has them"
+        )
     path = f"{request.step}/blocked.json"
     try:
         return from_json((root / path).read_bytes(), BlockedRaw, path).reason
@@ -104,17 +118,20 @@ def artifact_digest_of(root: Path, request: Request) -> str | None:
 
 
 def load_dataset(
-    hub: HubData, groups: int | None, candidates: int | None, on_progress: Progress | None = None
-) -> bytes:
-    """Fetch the first ``groups`` rows of a pinned hub dataset, in a child, as JSONL of groups (the form ``data.read_groups`` takes).
+    source: DataSource | Path, bounds: Bounds, named: str, on_progress: Progress | None = None
+) -> Selected:
+    """The bounded groups of a pinned hub dataset, an mteb task or a parquet file, read in a child; ``named`` is for messages.
 
-    Streams and stops as soon as it has the rows; a candidate list is cut at the ``candidates`` that the bound can still need.
-    Raises ``Unavailable`` naming dataset and revision.
+    Raises ``LadderError`` for what is wrong with the request or the rows, ``Unavailable`` for what could not be had.
     """
-    named = f"{hub.dataset}@{hub.revision}"
     with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
         folder = Path(scratch).resolve()
-        asked = {"hub": json.loads(to_json(hub)), "groups": groups, "candidates": candidates}
+        asked = {
+            "source": None if isinstance(source, Path) else msgspec.to_builtins(source),
+            "file": str(source.resolve()) if isinstance(source, Path) else None,
+            "bounds": msgspec.to_builtins(bounds),
+            "named": named,
+        }
         (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
         ended = process.run(
             [sys.executable, "-P", "-m", "harness.worker", "dataset", str(folder)],
@@ -123,14 +140,18 @@ def load_dataset(
             time_limit_s=DATASET_LIMIT_S,
             started=lambda _pid: None,
             on_line=lambda line: tell(line, on_progress),
+            memory_limit_bytes=MEMORY_LIMIT_BYTES,
         )
         if ended.code == 0:
-            return (folder / "groups.jsonl").read_bytes()
-        failed = folder / "unavailable.txt"
-        if failed.is_file():
-            raise Unavailable(scrub(failed.read_text(encoding="utf-8"), machine_paths(), _secrets())[0])
+            about = json.loads((folder / "read.json").read_bytes())
+            groups = read_groups((folder / "groups.jsonl").read_bytes(), named)
+            return Selected(groups=groups, **about)
+        for name, kind in (("refused.txt", LadderError), ("unavailable.txt", Unavailable)):
+            if (folder / name).is_file():
+                text = (folder / name).read_text(encoding="utf-8")
+                raise kind(scrub(text, machine_paths(scratch=folder), _secrets())[0])
         how = "the time limit was reached" if ended.timed_out else f"the loader ended with {ended.signal or ended.code}"
-        raise Unavailable(f"dataset {named}: expected its rows, got none: {how}; try again, or name a local JSONL file")
+        raise Unavailable(f"{named}: expected its rows, got none: {how}; try again, or name a local JSONL file")
 
 
 def module_tree(model: Path) -> str:
@@ -169,10 +190,17 @@ def stage_environment(outer: Mapping[str, str], threads: int, scratch: Path) -> 
 
 
 def machine_paths(
-    *, root: Path | None = None, model: Path | None = None, scratch: Path | None = None
+    *, root: Path | None = None, model: Path | None = None, adapter: Path | None = None, scratch: Path | None = None
 ) -> dict[str, str]:
     """Absolute paths of this machine and the words that stand for them in sealed text."""
-    named = {"ROOT": root, "MODEL": model, "SCRATCH": scratch, "PREFIX": Path(sys.prefix), "~": Path.home()}
+    named = {
+        "ROOT": root,
+        "MODEL": model,
+        "ADAPTER": adapter,
+        "SCRATCH": scratch,
+        "PREFIX": Path(sys.prefix),
+        "~": Path.home(),
+    }
     found = {str(path): word for word, path in named.items() if path is not None}
     return found | {str(path.resolve()): word for word, path in named.items() if path is not None}
 

@@ -34,6 +34,9 @@ DATA: dict[Tier, tuple[str, ...]] = {
 }
 """Inputs of the plan that a tier may look at."""
 
+NO_NUMBER = frozenset({"time_limit_s", "memory_limit_bytes"})
+"""Options that only say when a step is ended."""
+
 _MACHINE = ("system", "machine", "cpu_model", "instruction_sets", "usable_cores")
 _GIB = 1 << 30
 _UNKNOWN = "unknown"
@@ -56,9 +59,9 @@ def relied_on(plan: Plan, environment: Environment, target: PlannedTarget, tier:
         "candidate": plan.candidate.digest,
         "seed": plan.seed,
         "target": {name: getattr(target, name) for name in ("precision", "provider", "threads", "artifact", "session")},
-        f"tiers.{tier}": {k: v for k, v in msgspec.to_builtins(options or {}).items() if k != "time_limit_s"},
+        f"tiers.{tier}": {k: v for k, v in msgspec.to_builtins(options or {}).items() if k not in NO_NUMBER},
         "inputs": {name: _pinned(getattr(plan.inputs, name)) for name in DATA[tier]},
-        "package": {name: environment.packages.get(name) for name in SOFTWARE[tier]},
+        "package": {name: environment.packages.get(name) for name in (*SOFTWARE[tier], *_adapter_software(plan, tier))},
         "machine": machine if tier == "L1" else {name: machine[name] for name in ("machine", "instruction_sets")},
     }
     if tier == "L0":
@@ -67,6 +70,11 @@ def relied_on(plan: Plan, environment: Environment, target: PlannedTarget, tier:
         facts["longest tokens"] = longest_tokens(plan.options, plan.candidate.max_length)
         facts["counted"] = ", ".join(sorted(name for name in limits if name.startswith(COUNTS)))
     return dict(_flat("", msgspec.to_builtins(facts)))
+
+
+def _adapter_software(plan: Plan, tier: Tier) -> tuple[str, ...]:
+    """What puts an adapter on, where there is one and the tier runs PyTorch."""
+    return ("peft",) if plan.candidate.adapter is not None and "torch" in SOFTWARE[tier] else ()
 
 
 def _pinned(fact: DataFact | None) -> dict[str, object] | None:

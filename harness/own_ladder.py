@@ -36,8 +36,8 @@ from harness.records import (
     to_json,
 )
 
-_TIMES = frozenset({"time_limit_s", "deadlock_s"})
-"""Options that change no number, only how long something may take."""
+_TIMES = frozenset({"time_limit_s", "memory_limit_bytes", "deadlock_s"})
+"""Options that change no number, only when something is ended."""
 
 
 class Under(Record, frozen=True):
@@ -127,6 +127,7 @@ def _whole(asked: Ladder, own: Plan, sealed: Plan) -> Iterator[Difference]:
         )
         blocks = not (folder and sealed.candidate.revision is None)
         yield Difference(kind="candidate", target="", tier="", name="model", sealed=was, own=now, blocks=blocks)
+    yield from _adapter(asked, sealed)
     for tier in TIERS:
         if getattr(own.options, tier) is not None and getattr(sealed.options, tier) is None:
             yield Difference(
@@ -136,6 +137,20 @@ def _whole(asked: Ladder, own: Plan, sealed: Plan) -> Iterator[Difference]:
         yield Difference(kind="goal", target="", tier="", name="goal", sealed=sealed.goal, own=own.goal)
     if own.seed != sealed.seed:
         yield Difference(kind="seed", target="", tier="", name="seed", sealed=str(sealed.seed), own=str(own.seed))
+
+
+def _adapter(asked: Ladder, sealed: Plan) -> Iterator[Difference]:
+    """An adapter that only one side has, or another; as for a model, the name of a folder says nothing on another machine."""
+    mine, theirs = asked.candidate.adapter, sealed.candidate.adapter
+    if mine is None and theirs is None:
+        return
+    was, now = (
+        NONE if side is None else f"{side.model} at {side.revision}" if side.revision else side.model
+        for side in (theirs, mine)
+    )
+    folders = mine is not None and theirs is not None and is_folder(mine.model) and theirs.revision is None
+    if was != now and not (folders and mine is not None and PurePosixPath(mine.model).name == was):
+        yield Difference(kind="candidate", target="", tier="", name="adapter", sealed=was, own=now, blocks=not folders)
 
 
 def _options(asked: Ladder, own: Plan, sealed: Plan) -> Iterator[Difference]:

@@ -72,7 +72,7 @@ def make(
         candidate=candidate,
         options=options,
         inputs=inputs,
-        targets=tuple(_target(asked, target, options, prebuilt) for target in asked.targets),
+        targets=tuple(_target(asked, target, options, prebuilt, candidate) for target in asked.targets),
         defaults=defaults,
         only=only,
         gates=asked.gates,
@@ -206,17 +206,23 @@ def _check_inputs(asked: Ladder, options: TierOptions, inputs: Inputs) -> None:
 
 
 def _target(
-    asked: Ladder, target: Target, options: TierOptions, prebuilt: Mapping[str, PrebuiltArtifact]
+    asked: Ladder,
+    target: Target,
+    options: TierOptions,
+    prebuilt: Mapping[str, PrebuiltArtifact],
+    candidate: Candidate,
 ) -> PlannedTarget:
+    adapter = candidate.adapter is not None
     steps = tuple(
         PlannedStep(
             tier=tier,
             limits={
                 **ladder.limits_of(asked, target, tier),
-                **fixed_limits(tier, target.precision),
+                **fixed_limits(tier, target.precision, adapter=adapter),
                 **(LOAD_LIMITS if tier == "L1" and options.L1 and options.L1.load else {}),
             },
             time_limit_s=getattr(options, tier).time_limit_s,
+            memory_limit_bytes=getattr(options, tier).memory_limit_bytes,
         )
         for tier in ladder.tiers_up_to(asked.goal)
     )

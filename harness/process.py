@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.records import Exit
-from harness.sampler import descendants
+from harness.sampler import descendants, tree_of
 
 MARK = "QUALIFY_STEP"
 _POLL_S = 0.05
@@ -38,12 +38,14 @@ def run(
     started: Callable[[int], None],
     on_line: Callable[[bytes], bytes] | None,
     where: Path | None = None,
+    memory_limit_bytes: int | None = None,
 ) -> Exit:
     """Run ``command`` plus the number of a socket's descriptor; output goes to ``folder/stdout`` and ``folder/stderr``.
 
     Without ``on_line`` there is no socket and the command stays as it is. It runs in ``where``, in ``folder`` without it.
     ``started`` is told the process id. ``on_line`` is given each line the child writes to the socket and returns what to
-    answer (mostly nothing). Whatever ends this function, also an interrupt, the child and all it started are dead by then.
+    answer (mostly nothing). With more than ``memory_limit_bytes`` resident its whole tree is ended; see ``_Memory``.
+    Whatever ends this function, also an interrupt, the child and all it started are dead by then.
     """
     ours, theirs = socket.socketpair()
     mark = secrets.token_hex(16)
@@ -65,29 +67,62 @@ def run(
             pass_fds=(theirs.fileno(),) if on_line is not None else (),
             start_new_session=True,
         )
+        memory = _Memory(child.pid, memory_limit_bytes)
         timed_out = True
         try:
             theirs.close()
             started(child.pid)
-            timed_out = not _serve(child, ours, begin + time_limit_s, on_line or (lambda _line: b""))
+            timed_out = not _serve(child, ours, begin + time_limit_s, on_line or (lambda _line: b""), memory)
         finally:
+            memory.close()
             _end(child, mark)
     code = child.returncode
     return Exit(
         code=code if code >= 0 else None,
         signal=signal.Signals(-code).name if code < 0 else None,
         timed_out=timed_out,
+        over_memory_bytes=memory.over_bytes,
         seconds=round(time.monotonic() - begin, 6),
     )
 
 
+class _Memory:
+    """The memory limit of one child, kept from outside: what its tree has resident, looked at every 50 ms.
+
+    No limit of the kernel's own counts that without a control group, which needs rights: ``RLIMIT_AS`` and ``RLIMIT_DATA`` count
+    addresses, of which torch and ONNX Runtime reserve many times what they use (thread stacks, arenas, mapped weights), and
+    ``RLIMIT_RSS`` does nothing. Between two looks a child can take more, about 100 MB at the speed of one core.
+    """
+
+    def __init__(self, pid: int, limit_bytes: int | None) -> None:
+        self._limit = limit_bytes
+        self._tree = tree_of(pid) if limit_bytes is not None else None
+        self.over_bytes: int | None = None
+
+    def is_over(self) -> bool:
+        """Whether the tree has more than its limit resident now; ``over_bytes`` then says how much."""
+        resident = self._tree.rss() if self._tree is not None else None
+        if resident is not None and self._limit is not None and resident > self._limit:
+            self.over_bytes = resident
+        return self.over_bytes is not None
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._tree is not None:
+            self._tree.close()
+
+
 def _serve(
-    child: subprocess.Popen[bytes], ours: socket.socket, deadline: float, on_line: Callable[[bytes], bytes]
+    child: subprocess.Popen[bytes],
+    ours: socket.socket,
+    deadline: float,
+    on_line: Callable[[bytes], bytes],
+    memory: _Memory,
 ) -> bool:
-    """Hand on lines until the child ends (True) or the deadline passes (False)."""
+    """Hand on lines until the child ends or is over its memory limit (True), or the deadline passes (False)."""
     pending = b""
     open_ = True
-    while not _ended(child):
+    while not _ended(child) and not memory.is_over():
         left = deadline - time.monotonic()
         if left <= 0:
             return False

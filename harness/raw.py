@@ -214,7 +214,7 @@ class MachineRaw(Record, frozen=True):
 class SweepCell(Record, frozen=True):
     """One cell of a sweep: what was asked, the micro-batches (pairs, tokens) that it made, and the ms of each call.
 
-    ``memory_ms`` is the time span, monotonic, of its first calls, which went from small cells to large ones.
+    ``memory_ms`` is the time span, monotonic, of a call on a session of its own.
     """
 
     candidates: int

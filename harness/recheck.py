@@ -5,6 +5,7 @@ claim: it is recomputed and compared, and a difference is a fault that shows bot
 
     Q-RECORD    a record is not what the format says
     Q-LADDER    the sealed plan does not follow from the sealed ladder and the sealed facts
+    Q-DATA      the groups are not what the plan says of them: source, bounds, counts by kind
     Q-REQUEST   a step was asked something else than the plan says
     Q-METRIC    a measurement is not what the raw samples give
     Q-FINDING   a finding is not what limit and measurement give
@@ -22,7 +23,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import msgspec
 
 from evidence.manifest import Fault, digest_of
-from harness import derive, derive_rerank, judge, ladder, lineage, plan, quality, records
+from harness import data, derive, derive_rerank, group_facts, judge, ladder, lineage, plan, quality, records
 from harness.derive_raw import Read
 from harness.errors import QualifyError
 from harness.raw import ArtifactRef
@@ -68,6 +69,7 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
     read, paths = merged(found.lineage, read, paths)
     faults = list(_plan_faults(found.plan, read))
     plan_digest = digest_of(read(records.PLAN))
+    faults += _data_faults(found.plan, read)
     for origin, its in found.origins.items():
         faults += _plan_faults(its.plan, read, records.origin_folder(origin))
     outcomes: dict[tuple[str, Tier], Outcome] = {}
@@ -139,6 +141,20 @@ def _beside(found: RootRecords, read: Read) -> tuple[tuple[GateClaim, ...], Lock
         except (QualifyError, ValueError, LookupError) as error:
             faults.append(_fault("Q-LOCK", records.LOCK, f"{records.LOCK}: expected a file of pins, got: {error}"))
     return quality.gate_claims(found.plan.gates, outcomes), lock, faults
+
+
+def _data_faults(sealed: Plan, read: Read) -> Iterator[Fault]:
+    """Q-DATA: the groups counted again. That they are the bytes which the plan pins is for the bundle to say."""
+    fact, options = sealed.inputs.groups, sealed.options.L3
+    if fact is None or options is None:
+        return
+    try:
+        groups = data.read_groups(read(records.GROUPS), records.GROUPS)
+        found = group_facts.disagreements(fact, groups, options, sealed.seed)
+    except (QualifyError, OSError, LookupError) as error:
+        found = [f"expected groups, got: {error}"]
+    for text in found:
+        yield _fault("Q-DATA", records.PLAN, f"{records.PLAN}: inputs.groups: {text}")
 
 
 def _carried(

@@ -50,6 +50,8 @@ PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 PositiveInts = Annotated[tuple[PositiveInt, ...], msgspec.Meta(min_length=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+MEMORY_LIMIT_BYTES = 16 * 2**30
+"""Resident bytes that a step may take where its ladder says nothing: a reranker of 560 million parameters takes about 8 GiB to export."""
 OperatorName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z][A-Za-z0-9]*$")]
 
 
@@ -82,6 +84,7 @@ class BuildOptions(Record, frozen=True):
     fp16: HalfOptions = HalfOptions()
     int8: IntegerOptions = IntegerOptions()
     time_limit_s: Seconds = 900.0
+    memory_limit_bytes: PositiveInt = MEMORY_LIMIT_BYTES
 
 
 class SessionOptions(Record, frozen=True):
@@ -142,6 +145,7 @@ class PerfOptions(Record, frozen=True):
     sweep: SweepOptions | None = None
     load: LoadOptions | None = None
     time_limit_s: Seconds = 900.0
+    memory_limit_bytes: PositiveInt = MEMORY_LIMIT_BYTES
 
 
 class ParityOptions(Record, frozen=True):
@@ -159,31 +163,54 @@ class ParityOptions(Record, frozen=True):
     invariance_tokens: PositiveInt = 64
     deadlock_s: Seconds = 60.0
     time_limit_s: Seconds = 900.0
+    memory_limit_bytes: PositiveInt = MEMORY_LIMIT_BYTES
 
 
-class HubData(Record, frozen=True):
-    """A dataset repository on a hub, pinned: rows of ``query``, ``positive`` (list) and ``negative`` (list)."""
+class TrecFiles(Record, frozen=True):
+    """The files of a TREC collection, relative to the ladder: texts by id, judgements, and a run that gives the candidates."""
 
-    dataset: str
-    revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")]
+    queries: str
+    docs: str
+    qrels: str
+    run: str
+
+
+class DataSource(Record, frozen=True):
+    """Groups from somewhere else than one file: exactly one of ``dataset`` (a hub's), ``mteb`` (a task) and ``trec`` is given.
+
+    A row of a dataset holds ``query`` and lists of ``positive`` and ``negative`` texts, or, where ``documents`` is given, a list of
+    texts and a list of their ``gains``. ``revision`` pins a dataset, and the one that an mteb task loads.
+    """
+
+    dataset: str | None = None
+    mteb: str | None = None
+    trec: TrecFiles | None = None
+    revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")] | None = None
     split: str = "test"
     config: str | None = None
     query: str = "query"
     positive: str = "positive"
     negative: str = "negative"
+    documents: str | None = None
+    gains: str = "gains"
 
 
 class RerankOptions(Record, frozen=True):
-    """L3: the bounded set. ``data`` is a JSONL file beside the ladder, or a pinned hub dataset; the bounds are part of the result."""
+    """L3: the bounded set. ``data`` is a JSONL or parquet file beside the ladder, or a source; the bounds are part of the result."""
 
-    data: str | HubData
+    data: str | DataSource
     digest: Annotated[str, msgspec.Meta(pattern="^blake3:[0-9a-f]{64}$")] | None = None
     groups: PositiveInt | None = None
-    candidates: PositiveInt | None = None
+    candidates: Annotated[int, msgspec.Meta(ge=2)] | None = None
+    pairs: PositiveInt | None = None
+    select: Literal["first", "seeded", "stratified"] = "first"
+    negatives: Literal["first", "seeded"] = "first"
+    unjudged: Literal["keep", "drop"] = "keep"
     batch_size: PositiveInt = 32
     max_length: PositiveInt = 512
     resamples: PositiveInt = 10_000
     time_limit_s: Seconds = 1800.0
+    memory_limit_bytes: PositiveInt = MEMORY_LIMIT_BYTES
 
 
 class TierOptions(Record, frozen=True):
@@ -225,11 +252,31 @@ class FileFact(Record, frozen=True):
     blake3: str
 
 
-class Candidate(Record, frozen=True):
+class Adapter(Record, frozen=True):
+    """A LoRA adapter, pinned: what it is called, the tree digest of its files alone, and what its config and tensors say.
+
+    ``revision`` is 40 hex for a hub id and null for a folder. ``target_modules`` and ``modules_to_save`` are sorted, as the config
+    states them; ``layers`` counts those that it holds two factors for, ``head`` names the classifier's tensors that it holds whole.
+    """
+
+    model: str
+    revision: str | None
+    digest: str
+    rank: int
+    alpha: float
+    target_modules: tuple[str, ...]
+    modules_to_save: tuple[str, ...]
+    layers: int
+    head: tuple[str, ...]
+    parameters: int
+    weight_dtypes: dict[str, int]
+
+
+class Candidate(Record, frozen=True, omit_defaults=True):
     """The pinned model: what it is called, every file by digest, and the facts the plan depends on.
 
-    ``digest`` is the tree digest of ``files``. ``parameters`` counts elements in the safetensors header.
-    ``revision`` is 40 hex for a hub model and null for a folder.
+    ``digest`` is the tree digest of ``files``, those of an adapter under ``adapter/``. ``parameters`` counts elements in the safetensors
+    header, with an adapter those of the merged model. ``revision`` is 40 hex for a hub model and null for a folder.
     """
 
     model: str
@@ -245,19 +292,24 @@ class Candidate(Record, frozen=True):
     type_vocab_size: int
     pad_token_id: int
     padding_side: Literal["left", "right"]
+    adapter: Adapter | None = None
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
 
 class DataFact(Record, frozen=True):
-    """Data that will be scored, pinned: file in the root, digest (``blake3:``), where it came from, rows and bounds."""
+    """Data that will be scored, pinned: file in the root, digest (``blake3:``), where it came from, rows and bounds.
+
+    ``counts`` is what was counted by kind, of groups alone; ``notes`` says the same in sentences, with the rule for each.
+    """
 
     path: str
     digest: str
     source: str
     rows: int
     bounds: dict[str, Value] = {}
+    counts: dict[str, int] = {}
     notes: tuple[str, ...] = ()
 
 
@@ -287,6 +339,7 @@ class PlannedStep(Record, frozen=True):
     tier: Tier
     limits: Limits
     time_limit_s: float
+    memory_limit_bytes: int = MEMORY_LIMIT_BYTES
 
 
 class PlannedTarget(Record, frozen=True):
@@ -377,13 +430,17 @@ class Finding(Record, frozen=True):
     text: str
 
 
-class Exit(Record, frozen=True):
-    """How a child process ended. ``seconds`` is its wall time as the parent saw it."""
+class Exit(Record, frozen=True, omit_defaults=True):
+    """How a child process ended. ``seconds`` is its wall time as the parent saw it.
+
+    ``over_memory_bytes`` is what its tree had resident when it was ended for that, absent where it kept to its memory limit.
+    """
 
     code: int | None
     signal: str | None
     timed_out: bool
     seconds: float
+    over_memory_bytes: int | None = None
 
 
 class Outcome(Record, frozen=True):

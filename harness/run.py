@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 
 from evidence import manifest, seal
-from harness import candidate, data, gates, judge, ladder, launch, plan, quality, records, step
+from harness import adapter, candidate, data, gates, judge, ladder, launch, plan, quality, records, sources, step
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotSealed, Unavailable
+from harness.prebuilt import pin
 from harness.preserve import Past
 from harness.records import (
     DataFact,
-    HubData,
     Inputs,
     Outcome,
     Plan,
@@ -31,6 +31,7 @@ from harness.records import (
     Verdict,
     to_json,
 )
+from harness.sources import read_bytes
 from harness.step import INTERRUPTED, Watcher, now
 
 
@@ -41,6 +42,7 @@ class Prepared(Record, frozen=True):
     ladder_bytes: bytes
     ladder_folder: Path
     model_folder: Path
+    adapter_folder: Path | None
     prebuilt: dict[str, Path]
     files: dict[str, bytes]
 
@@ -64,9 +66,11 @@ def prepare(ladder_path: Path, model: str | None = None, only: Sequence[str] = (
     climbed = plan.restrict(asked, only)[0].targets  # refuses a name before a model is fetched
     base = ladder_path.parent
     name, revision, model_base = _model(asked, model, base)
-    resolved = candidate.resolve(name, revision, model_base)
+    resolved = candidate.resolve(name, revision, model_base, headless=asked.candidate.adapter is not None)
+    if asked.candidate.adapter is not None:
+        resolved = adapter.add(resolved, asked.candidate.adapter, base)
     paths = {t.name: base / t.artifact for t in climbed if t.artifact is not None and t.deferred is None}
-    prebuilt: dict[str, PrebuiltArtifact] = {target: candidate.prebuilt(path) for target, path in paths.items()}
+    prebuilt: dict[str, PrebuiltArtifact] = {target: pin(path) for target, path in paths.items()}
     inputs, files = _inputs(asked, base)
     made = plan.make(asked, ladder_bytes, resolved.candidate, inputs, prebuilt, only)
     return Prepared(
@@ -74,6 +78,7 @@ def prepare(ladder_path: Path, model: str | None = None, only: Sequence[str] = (
         ladder_bytes=ladder_bytes,
         ladder_folder=base,
         model_folder=resolved.folder,
+        adapter_folder=resolved.adapter,
         prebuilt=paths,
         files=files,
     )
@@ -109,28 +114,14 @@ def _inputs(asked: ladder.Ladder, base: Path) -> tuple[Inputs, dict[str, bytes]]
         own = asked.tiers.L2.pairs if asked.tiers.L2 is not None else None
         found = data.builtin_pairs()
         if own is not None:
-            found = (*data.read_pairs(_read(base / own, own), own), *found)
+            found = (*data.read_pairs(read_bytes(base / own, own, "a JSONL file"), own), *found)
         files[records.PAIRS] = data.render_pairs(found)
         pairs = data.pair_facts(found, source=f"built-in and {own}" if own else "built-in")
     calibration = _calibration(asked, base, files)
     if asked.tiers.L3 is not None:
-        options = asked.tiers.L3
         try:
-            if isinstance(options.data, HubData):
-                raw = launch.load_dataset(options.data, options.groups, options.candidates)
-                source = f"{options.data.dataset}@{options.data.revision}:{options.data.split}"
-            else:
-                raw, source = _read(base / options.data, options.data), options.data
-            read = data.read_groups(raw, source)
-            bounded = data.bound(read, options.groups, options.candidates)
-            files[records.GROUPS] = data.render_groups(bounded)
-            groups = data.group_facts(
-                bounded,
-                source=source,
-                available=len(read),
-                max_groups=options.groups,
-                max_candidates=options.candidates,
-            )
+            found_groups, groups = sources.load(asked.tiers.L3, asked.seed, base)
+            files[records.GROUPS] = data.render_groups(found_groups)
         except Unavailable as error:
             blocked = str(error)
     lock = _lock(asked, base, files)
@@ -143,7 +134,7 @@ def _lock(asked: ladder.Ladder, base: Path, files: dict[str, bytes]) -> DataFact
         return None
     named = asked.lock.file
     try:
-        content = _read(base / named, named)
+        content = sources.read_bytes(base / named, named, "a file of pins")
         rows = len(quality.pins(content.decode("utf-8"), named))
     except UnicodeDecodeError as error:
         raise AskedWrongly(
@@ -158,20 +149,13 @@ def _calibration(asked: ladder.Ladder, base: Path, files: dict[str, bytes]) -> D
     options = asked.tiers.L0.int8
     if options.calibration is None:
         return None
-    found = data.read_pairs(_read(base / options.calibration, options.calibration), options.calibration)
+    found = data.read_pairs(
+        read_bytes(base / options.calibration, options.calibration, "a JSONL file"), options.calibration
+    )
     bounded = found[: options.pairs]
     files[records.CALIBRATION] = data.render_pairs(bounded)
     facts = data.pair_facts(bounded, source=options.calibration)
     return msgspec.structs.replace(facts, path=records.CALIBRATION, bounds={"pairs": options.pairs})
-
-
-def _read(path: Path, named: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise AskedWrongly(
-            f"{named}: expected a file beside the ladder, got {error.strerror}; correct the path in the ladder"
-        ) from error
 
 
 def climb(prepared: Prepared, out: Path, watcher: Watcher, past: Past | None = None) -> Climbed:
@@ -239,7 +223,12 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
 
 def _run(prepared: Prepared, staging: Path, request: Request, planned: PlannedStep, watcher: Watcher) -> Outcome:
     name = request.target.name
-    places = launch.Places(root=staging, model=prepared.model_folder, prebuilt=prepared.prebuilt.get(name))
+    places = launch.Places(
+        root=staging,
+        model=prepared.model_folder,
+        prebuilt=prepared.prebuilt.get(name),
+        adapter=prepared.adapter_folder,
+    )
     return step.run(request, planned.limits, places, watcher)
 
 

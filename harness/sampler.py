@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from harness.machine import INTERVAL_MS, Machine, high_water_bytes
 from harness.raw import MachineRaw, MemoryRaw
@@ -52,11 +53,12 @@ class Sampler:
         )
 
     def _run(self) -> None:
-        read = _ProcTree(self._pid).rss if sys.platform == "linux" else _PsutilTree(self._pid).rss
+        tree = tree_of(self._pid)
         turn = 0
         while not self._stopping:
-            rss = read()
+            rss = tree.rss()
             if rss is None:
+                tree.close()
                 return
             self._at_ms.append(round(time.monotonic() * 1000, 3))
             self._rss.append(rss)
@@ -64,10 +66,26 @@ class Sampler:
                 self._machine.read(self._tree())
             turn += 1
             time.sleep(INTERVAL_S)
+        tree.close()
         self._machine.read(self._tree())
 
     def _tree(self) -> list[int]:
         return [self._pid, *descendants(self._pid)]
+
+
+class Tree(Protocol):
+    """The resident memory of a process and all below it."""
+
+    def rss(self) -> int | None:
+        """Bytes now, or None when the process has ended."""
+
+    def close(self) -> None:
+        """Give back what is open."""
+
+
+def tree_of(pid: int) -> Tree:
+    """The tree below ``pid``, itself included, by the way that this system has to look at it."""
+    return _ProcTree(pid) if sys.platform == "linux" else _PsutilTree(pid)
 
 
 class _ProcTree:
@@ -86,10 +104,14 @@ class _ProcTree:
         for pid, file in list(self._files.items()):
             pages = _resident(file)
             if pages == 0 and pid == self._pid:
-                self._close(set(self._files))
+                self.close()
                 return None
             total += pages
         return total * self._page if self._files else None
+
+    def close(self) -> None:
+        """Close every open file."""
+        self._close(set(self._files))
 
     def _walk(self) -> None:
         alive = {self._pid, *descendants(self._pid)}
@@ -125,6 +147,9 @@ class _PsutilTree:
             with suppress(self._error):
                 total += int(child.memory_info().rss)
         return total
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def descendants(pid: int) -> list[int]:

@@ -1,8 +1,8 @@
 """The child of one step: ``request.json`` -> stage -> raw samples -> ``measurements.json``. Started by ``launch`` only.
 
-    python -m harness.worker step STEP ROOT MODEL PREBUILT SCRATCH DESCRIPTOR
+    python -m harness.worker step STEP ROOT MODEL ADAPTER PREBUILT SCRATCH DESCRIPTOR
     python -m harness.worker dataset FOLDER DESCRIPTOR
-    python -m harness.worker bisect FOLDER DESCRIPTOR
+    python -m harness.worker bisect FOLDER MODEL ADAPTER DESCRIPTOR
     python -m harness.worker tree MODEL FOLDER DESCRIPTOR
 
 Exit codes: 0 done; 30 no number, with the reason in ``blocked.json`` (or ``unavailable.txt``). An exception that is not a
@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 
 from harness import derive, derive_rerank, process
-from harness.errors import Blocked, QualifyError, Unavailable
+from harness.errors import AskedWrongly, Blocked, QualifyError, Unavailable
 from harness.launch import machine_paths
 from harness.raw import BlockedRaw
 from harness.records import TIER_NAMES, Request, from_json, to_json
@@ -42,15 +42,18 @@ def main(arguments: list[str]) -> int:
     if kind == "tree":
         return _tree(Path(places[0]), Path(places[1]))
     if kind == "bisect":
-        return _bisect(Path(places[0]), channel)
-    step, root, model, prebuilt, scratch = places
+        return _bisect(Path(places[0]), places[1], places[2], channel)
+    step, root, model, adapter, prebuilt, scratch = places
     folders = Path(root), Path(model), Path(prebuilt) if prebuilt else None, Path(scratch)
-    return _step(step, folders, channel)
+    return _step(step, folders, Path(adapter) if adapter else None, channel)
 
 
 def _dataset(folder: Path, channel: Channel) -> int:
     try:
         fetch(folder, channel.progress)
+    except AskedWrongly as error:
+        (folder / "refused.txt").write_text(str(error), encoding="utf-8")
+        return BLOCKED
     except Unavailable as error:
         (folder / "unavailable.txt").write_text(str(error), encoding="utf-8")
         return BLOCKED
@@ -67,28 +70,31 @@ def _tree(model: Path, folder: Path) -> int:
     return 0
 
 
-def _bisect(folder: Path, channel: Channel) -> int:
+def _bisect(folder: Path, model: str, adapter: str, channel: Channel) -> int:
     try:
+        if model:
+            bisect.export_reference(folder, Path(model), Path(adapter) if adapter else None)
         bisect.search(folder, channel.progress)
     except Exception as error:  # noqa: BLE001 - as for a step: a library's exception is no fault of the graph
         traceback.print_exc()
         reason = str(error) if isinstance(error, QualifyError) else f"bisect: {type(error).__name__}: {error}"
-        record = BlockedRaw(format=1, reason=scrub(_one_line(reason), machine_paths(scratch=folder))[0])
+        words = machine_paths(model=Path(model) if model else None, scratch=folder)
+        record = BlockedRaw(format=1, reason=scrub(_one_line(reason), words)[0])
         (folder / "blocked.json").write_bytes(to_json(record))
         return BLOCKED
     return 0
 
 
-def _step(step: str, folders: tuple[Path, Path, Path | None, Path], channel: Channel) -> int:
+def _step(step: str, folders: tuple[Path, Path, Path | None, Path], adapter: Path | None, channel: Channel) -> int:
     root, model, _, scratch = folders
-    words = machine_paths(root=root, model=model, scratch=scratch)
+    words = machine_paths(root=root, model=model, adapter=adapter, scratch=scratch)
 
     def clean(text: str) -> str:
         return scrub(text, words)[0]
 
     path = f"{step}/request.json"
     request = from_json((root / path).read_bytes(), Request, path)
-    job = Job(request, *folders, channel.progress, channel.memory_written, clean)
+    job = Job(request, *folders, channel.progress, channel.memory_written, clean, adapter)
     try:
         _stay_on(request.target.session.cpus)
         STAGES[request.tier](job)
@@ -125,7 +131,9 @@ def _broke(request: Request, error: Exception) -> str:
     said = f": {_one_line(lines[-1])}" if lines else ""
     do = "; pip install '.[run]' brings what is missing" if isinstance(error, ModuleNotFoundError) else ""
     named = f"{type(error).__module__}.{type(error).__name__}"
-    return f"{TIER_NAMES[request.tier]} ended with {named}{said} ({versions}){do}"
+    model, revision = request.candidate.model, request.candidate.revision
+    of = f"{model} at revision {revision}" if revision is not None else model
+    return f"{TIER_NAMES[request.tier]} of {of} ended with {named}{said} ({versions}){do}"
 
 
 def _one_line(text: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from harness import ladder, policy
 from harness.cli import cli
+from tests.support.ladders import qualify
 
 REPO = Path(__file__).parent.parent
 PAGES = sorted([REPO / "README.md", *(REPO / "docs").rglob("*.md"), *(REPO / "ladders").rglob("*.md")])
@@ -51,3 +52,25 @@ def test_ladders_and_policies_in_the_docs_are_that(page: str) -> None:
     for text in re.findall(r"```yaml\n(format: 1\n.*?)```", TEXTS[page], re.DOTALL):
         whole = text.replace("<40 hex>", "0" * 40).replace("<64 hex>", "0" * 64).encode()
         assert (ladder.parse(whole) if "\ntiers:" in text else policy.parse(whole)).name
+
+
+def test_what_the_page_on_inspect_shows_is_what_the_command_prints() -> None:
+    command, shown = re.findall(
+        r"```sh\nqualify (.*?)\n```\n\n```text\n(.*?)```", TEXTS["docs/how-to-inspect.md"], re.DOTALL
+    )[0]
+    said = qualify(*command.split(), folder=REPO)
+    assert (said.code, said.out) == (0, shown)
+
+
+DATA = TEXTS["docs/how-to-bring-your-own-data.md"]
+
+
+@pytest.mark.parametrize("text", re.findall(r"```yaml\n# L3\n(.*?)```", DATA, re.DOTALL))
+def test_every_way_to_bring_data_in_the_docs_is_a_tier_that_a_ladder_takes(text: str) -> None:
+    indented = "".join(f"    {line}\n" for line in text.splitlines())
+    tiers = "".join(f"  {tier}: {{limits: {{{limit}}}}}\n" for tier, limit in BELOW.items())
+    whole = f"format: 1\nname: mine\ncandidate: {{model: ./model}}\ntiers:\n{tiers}  L3:\n{indented}targets: [{{precision: fp32}}]\n"
+    assert ladder.parse(whole.encode()).tiers.L3 is not None
+
+
+BELOW = {"L0": "opset: {exactly: 17}", "L1": "p50_ms: {at_most: 100}", "L2": "max_abs_gap: {at_most: 1e-3}"}

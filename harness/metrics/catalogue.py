@@ -65,6 +65,9 @@ METRICS: dict[str, Metric] = {
         float,
         "largest gap between the graph's head weights and the checkpoint's, over the largest weight",
     ),
+    "adapter_head_equal": Metric(
+        "L0", "boolean", bool, "whether the merged classifier is bit for bit the trained one; only with an adapter"
+    ),
     "missing_keys": Metric("L0", "tensors", int, "tensors of the model class that the checkpoint does not hold"),
     "unexpected_keys": Metric("L0", "tensors", int, "tensors of the checkpoint that the model class does not take"),
     "raw_logits": Metric(
@@ -230,6 +233,18 @@ METRICS: dict[str, Metric] = {
         "L2", "logit", float, "largest change of a logit when 8 threads call the session 10 times each"
     ),
     "threads_deadlocked": Metric("L2", "calls", int, "of those 80 calls, those that had not come back in time"),
+    "adapter_effect": Metric(
+        "L2", "logit", float, "largest change of a PyTorch logit that the adapter makes; only with an adapter"
+    ),
+    "adapter_off_gap": Metric(
+        "L2", "logit", float, "largest gap of PyTorch with the adapter switched off to the base; only with an adapter"
+    ),
+    "adapter_merged_gap": Metric(
+        "L2", "logit", float, "largest gap of the merged model to the unmerged in PyTorch; only with an adapter"
+    ),
+    "base_likeness": Metric(
+        "L2", "share", float, "0 where the artifact computes the adapter's logits, 1 the base's; only with an adapter"
+    ),
     "fallback_nodes": Metric(
         "L2", "nodes", int, "nodes other than shape arithmetic that another provider than the target's took"
     ),
@@ -316,9 +331,25 @@ Not for int8: where activations are scaled by the largest of the whole batch, ot
 """
 
 
-def fixed_limits(tier: Tier, precision: Precision) -> Limits:
-    """The limits that every step of ``tier`` on a target of ``precision`` carries, whatever the ladder says."""
-    limits = dict(FIXED_LIMITS[tier])
+ADAPTER_LIMITS: dict[Tier, Limits] = {
+    "L0": {"adapter_head_equal": Limit(exactly=True)},
+    "L2": {
+        "adapter_effect": Limit(at_least=1e-5),
+        "adapter_off_gap": Limit(at_most=0.0),
+        "adapter_merged_gap": Limit(at_most=1e-3),
+        "base_likeness": Limit(at_most=0.5),
+    },
+}
+"""Fixed limits of a candidate with an adapter. 1e-5 logit is more than fp32 rounding moves and far less than training does; 1e-3 is
+what an fp32 graph may be off by elsewhere; an artifact that is nearer to the base than to the adapter has lost the adapter."""
+
+
+def fixed_limits(tier: Tier, precision: Precision, *, adapter: bool = False) -> Limits:
+    """The limits that every step of ``tier`` on a target of ``precision`` carries, whatever the ladder says.
+
+    ``adapter`` says whether the candidate has one.
+    """
+    limits = dict(FIXED_LIMITS[tier]) | (ADAPTER_LIMITS.get(tier, {}) if adapter else {})
     if tier == "L0":
         limits["realised_precision"] = Limit(exactly=precision)
         limits["head_gap_ratio"] = Limit(at_most=HEAD_GAP[precision])

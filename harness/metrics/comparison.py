@@ -59,6 +59,8 @@ def paired_means(deltas: ArrayLike, seed: int) -> tuple[Estimate, ...] | None:
     values = np.asarray(deltas, dtype=np.float64)
     if values.ndim != 2 or values.shape[0] < 2 or not np.isfinite(values).all():
         return None
+    if not values.any():
+        return tuple(Estimate(0.0, 0.0, 0.0) for _ in range(values.shape[1]))
     count = values.shape[0]
     generator = np.random.Generator(np.random.PCG64(seed))
     means = np.empty((RESAMPLES, values.shape[1]))

@@ -23,13 +23,14 @@ LESS = frozenset(
     token_mismatches separator_faults batch_gap_reference batch_gap_runtime order_gap_reference order_gap_runtime
     padding_gap_reference padding_gap_runtime unused_padding_gap_reference unused_padding_gap_runtime repeat_gap_reference
     repeat_gap_runtime segment_faults threads_gap threads_deadlocked fallback_nodes
+    adapter_off_gap adapter_merged_gap base_likeness
     non_finite_scores ndcg_at_10_drop mrr_at_10_drop map_drop
     """.split()  # noqa: SIM905 - a list of quoted names would be three times as long
 )
 
 MORE = frozenset(
     """
-    raw_logits export_repeat_equal
+    raw_logits export_repeat_equal adapter_head_equal
     pairs_per_s end_to_end_pairs_per_s load_pairs_per_s sweep_pairs_per_s
     pearson spearman kendall_tau_b top_1_agreement top_10_agreement order_kept cosine sqnr_db padding_id_agrees
     ndcg_at_10 mrr_at_10 map ndcg_at_10_over_random ndcg_at_10_over_sentinels rerank_pairs_per_s
@@ -44,6 +45,7 @@ NEITHER = frozenset(
     calls sampling_ended_by p50_interval_ratio outliers drift_ratio involuntary_switches baseline_rss_bytes tokenise_share
     load_average_before load_average busy_share busy_processes stolen_share cpu_pressure_share cpu_mhz
     pairs gap_step distinct_logits effective_length truncated_pairs segment_gap_reference segment_gap_runtime
+    adapter_effect
     groups judged_groups scored_pairs row_ndcg_at_10
     """.split()  # noqa: SIM905 - a list of quoted names would be three times as long
 )

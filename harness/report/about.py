@@ -96,11 +96,10 @@ def _plan(plan: Plan) -> Iterator[Html]:
 def _data(title: str, fact: DataFact | None) -> Iterator[Html]:
     """Data that was scored: where from, how bounded, what is odd about it."""
     if fact is not None:
-        bounds = ", ".join(f"at most {wording.number(value)} {name}" for name, value in sorted(fact.bounds.items()))
         yield details(
             f"{title}: {fact.rows:,} rows",
             facts(
-                [("source", code(fact.source)), ("bounds", bounds or "none")],
+                [("source", code(fact.source)), ("bounds", wording.bounds(fact.bounds))],
                 ("digest", code(fact.digest)),
                 *([("notes", "; ".join(fact.notes))] if fact.notes else []),
             ),

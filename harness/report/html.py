@@ -67,6 +67,7 @@ def _mast(records: RootRecords, digest: str) -> Html:
     rows: list[tuple[str, str]] = [
         ("Candidate", code(plan.candidate.model)),
         ("Revision", pinned),
+        *([("Adapter", text(view.adapter_line(plan.candidate.adapter)))] if plan.candidate.adapter is not None else ()),
         ("Model", f"{plan.candidate.architecture}, {plan.candidate.parameters:,} parameters"),
         ("Climbed", f"{_moment(claim.started_at)} to {_moment(claim.ended_at)}"),
     ]

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from harness.inspect_model import Inspection
-from harness.report import escape
+from harness.report import escape, view
 
 WIDTH, NAMES = 80, 18
 
@@ -33,6 +33,8 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
     yield "task", _known(found.task)
     shape = ("layers", "hidden_size", "heads", "intermediate_size", "vocabulary")
     yield "layers and sizes", ", ".join(f"{name.replace('_', ' ')} {_number(sizes[name])}" for name in shape)
+    if found.adapter is not None:
+        yield "adapter", view.adapter_line(found.adapter)
     dtypes = ", ".join(f"{count:,} {dtype}" for dtype, count in found.weight_dtypes.items())
     yield "parameters", _number(found.parameters) + (f" ({dtypes})" if dtypes else "")
     yield "weights", f"{_number(found.weight_bytes)} bytes"

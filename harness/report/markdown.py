@@ -40,12 +40,19 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
         else f"**{view.headline(records)}.**",
         "",
         f"- Candidate: {_code(plan.candidate.model)}{revision}, {plan.candidate.parameters:,} parameters",
+        *(
+            [f"- Adapter: {_code(view.adapter_line(plan.candidate.adapter))}"]
+            if plan.candidate.adapter is not None
+            else ()
+        ),
         f"- Candidate digest: {_code(plan.candidate.digest)}",
         f"- Coverage: {_coverage(records)}",
     ]
     if plan.inputs.groups is not None:
         data = plan.inputs.groups
-        lines.append(f"- Ranked data: {_code(data.source)}, digest {_code(data.digest)}")
+        bounds = f"bounds: {_code(wording.bounds(data.bounds))}"
+        lines.append(f"- Ranked data: {_code(data.source)}, {bounds}, digest {_code(data.digest)}")
+        lines += [f"  - {_code(note)}" for note in data.notes]
     for entry in view.carried(records):
         lines.append(f"- Preserved from {_code(entry.origin)}: {', '.join(map(_code, entry.steps))}")
         if entry.limits:

@@ -156,6 +156,7 @@ def _facts(records: RootRecords) -> list[RenderableType]:
     revision = f" at {plan.candidate.revision}" if plan.candidate.revision else ""
     lines = [
         _field("model", f"{plan.candidate.model}{revision}"),
+        *([_field("lora", view.adapter_line(plan.candidate.adapter))] if plan.candidate.adapter is not None else ()),
         _field("covers", view.coverage_line(records)),
     ]
     lines += [_field("kept", view.carried_line(entry)) for entry in view.carried(records)]
@@ -163,7 +164,8 @@ def _facts(records: RootRecords) -> list[RenderableType]:
     smoke = any(bounds.smoke for t in plan.targets if (bounds := view.bounds(records, t.name)))
     data = plan.inputs.groups
     if data is not None:
-        lines.append(_field("ranked", f"{data.source}, {data.digest}"))
+        lines.append(_field("ranked", f"{data.source}, {wording.bounds(data.bounds)}, {data.digest}"))
+        lines += [_field("", note) for note in data.notes]
     if smoke:
         lines.append(_field("smoke", view.SMOKE_NOTE.removeprefix("Smoke test: ")))
     return lines
@@ -196,6 +198,7 @@ def plan_text(plan: Plan) -> str:
         *textwrap.wrap(escape.terminal(f"{plan.ladder}: {goal}"), WIDTH),
         "",
         *wrapped("model", candidate.model + (f" at {candidate.revision}" if candidate.revision else "")),
+        *(wrapped("adapter", view.adapter_line(candidate.adapter)) if candidate.adapter is not None else ()),
         *wrapped("", f"{candidate.architecture}, {candidate.parameters:,} parameters, {len(candidate.files)} files"),
         *wrapped("", candidate.digest),
         *_data("pairs", plan.inputs.pairs),
@@ -212,7 +215,8 @@ def plan_text(plan: Plan) -> str:
                 f"{metric} {wording.limit(bound, wording.unit_of(metric))}"
                 for metric, bound in sorted(step.limits.items())
             )
-            lines += wrapped(f"  {step.tier}", f"within {duration(step.time_limit_s)}: {', '.join(limits)}")
+            bounds = f"within {duration(step.time_limit_s)} and {wording.size(step.memory_limit_bytes, binary=True)}"
+            lines += wrapped(f"  {step.tier}", f"{bounds}: {', '.join(limits)}")
     lines += ["", *wrapped("defaults", ", ".join(plan.defaults) or "none: the ladder gave every value")]
     return "\n".join(lines) + "\n"
 
@@ -230,7 +234,7 @@ def _options(plan: Plan) -> Iterator[str]:
 
 def _data(label: str, fact: DataFact | None) -> Iterator[str]:
     if fact is not None:
-        bounds = "".join(f", at most {wording.number(value)} {name}" for name, value in sorted(fact.bounds.items()))
+        bounds = f", {wording.bounds(fact.bounds)}" if fact.bounds else ""
         yield from wrapped(label, f"{fact.rows:,} from {fact.source}{bounds}")
         yield from wrapped("", fact.digest)
         for note in fact.notes:

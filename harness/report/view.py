@@ -10,6 +10,7 @@ from harness.judge import WORST_FIRST
 from harness.records import (
     TIER_NAMES,
     TIERS,
+    Adapter,
     Finding,
     Limits,
     Measurement,
@@ -42,17 +43,30 @@ class Problem(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """How much was ranked. ``candidates`` is the mean per group; ``smoke`` when it is too little for a claim."""
+    """How much was ranked. ``candidates`` is the mean per group; ``smoke`` when it is too little for a claim.
+
+    ``rest`` is the other bounds: the length that pairs were cut at, and how groups were chosen if not the first.
+    """
 
     groups: int
     candidates: float
     smoke: bool
+    rest: str = ""
 
     def __str__(self) -> str:
-        """E.g. ``smoke: 6 groups x 10 candidates``."""
+        """E.g. ``smoke: 6 groups x 10 candidates, 512 tokens``."""
         whole = self.candidates == int(self.candidates)
         each = f"{int(self.candidates)} candidates" if whole else f"{self.candidates:.1f} candidates (mean)"
-        return f"{'smoke: ' if self.smoke else ''}{self.groups:,} group{'' if self.groups == 1 else 's'} x {each}"
+        size = f"{self.groups:,} group{'' if self.groups == 1 else 's'} x {each}"
+        return f"{'smoke: ' if self.smoke else ''}{size}{', ' if self.rest else ''}{self.rest}"
+
+
+def adapter_line(adapter: Adapter) -> str:
+    """What is loaded onto the model, e.g. ``law at <commit>, LoRA of rank 8 on 24 layers (query, value), with its own head``."""
+    at = f" at {adapter.revision}" if adapter.revision else ""
+    head = "with its own head" if adapter.head else "under the base's head"
+    where = f"{adapter.layers} layers ({', '.join(adapter.target_modules)})"
+    return f"{adapter.model}{at}, LoRA of rank {adapter.rank} on {where}, {head}"
 
 
 def tiers(plan: Plan) -> tuple[Tier, ...]:
@@ -178,7 +192,17 @@ def bounds(records: RootRecords, target: str) -> Bounds | None:
     groups, judged, pairs = count("groups"), count("judged_groups"), count("scored_pairs")
     if not groups or pairs is None:
         return None
-    return Bounds(groups=groups, candidates=pairs / groups, smoke=judged is None or judged < SMOKE_BELOW)
+    smoke = judged is None or judged < SMOKE_BELOW
+    return Bounds(groups=groups, candidates=pairs / groups, smoke=smoke, rest=_other_bounds(records.plan))
+
+
+def _other_bounds(plan: Plan) -> str:
+    options, fact = plan.options.L3, plan.inputs.groups
+    if options is None or fact is None:
+        return ""
+    names = ("select", "negatives", "unjudged", "seed")
+    chosen = {name: fact.bounds[name] for name in names if name in fact.bounds}
+    return ", ".join([f"{options.max_length} tokens", *([wording.bounds(chosen)] if chosen else [])])
 
 
 def seconds(records: RootRecords, target: str, tier: Tier) -> float | None:

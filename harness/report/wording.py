@@ -6,6 +6,7 @@ MB is 10^6 bytes; where a limit is a whole number of MiB (2^20 bytes), it and it
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from harness.metrics import catalogue
 from harness.records import Finding, Limit, Measurement, Value, Verdict
@@ -171,3 +172,16 @@ def _distance(room: float, bound: float, beyond: str) -> str:
 def _in_mebibytes(bound: Limit, unit: str) -> bool:
     sides = [side for side in (bound.at_least, bound.at_most, bound.exactly) if isinstance(side, int | float)]
     return unit == "bytes" and bool(sides) and all(side > 0 and side % 2**20 == 0 for side in sides)
+
+
+def bounds(stated: Mapping[str, Value]) -> str:
+    """The bounds of data, as a record states them, e.g. ``at most 10 candidates a group, at most 2 groups``; ``no bound`` without any."""
+    words = {"candidates": "candidates a group", "groups": "groups", "pairs": "pairs"}
+    most = [f"at most {number(stated[name])} {word}" for name, word in words.items() if name in stated]
+    rest = {
+        "select": "a {} sample",
+        "negatives": "{} negatives",
+        "unjudged": "groups that cannot be judged: {}",
+        "seed": "seed {}",
+    }
+    return ", ".join(most + [word.format(stated[name]) for name, word in rest.items() if name in stated]) or "no bound"

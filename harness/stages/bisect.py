@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.bisect import GRAPH, BisectAsked, BisectFound, Suspect
 from harness.errors import Blocked
 from harness.records import from_json, to_json
+from harness.runtimes import tokens
+from harness.stages import export, onnx_file
+from harness.stages.adapter import merge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,6 +117,19 @@ def search(folder: Path, progress: Callable[[int, int, str], None]) -> None:
         raise Blocked("bisect: expected tensors of one name in both graphs, got none; they are not from one export")
     found = BisectFound(format=1, nodes=nodes, compared=compared, largest_gap=largest, first=first)
     (folder / "found.json").write_bytes(to_json(found))
+
+
+def export_reference(folder: Path, model: Path, adapter: Path | None) -> None:
+    """Export the fp32 graph of ``asked.json`` into ``reference/`` again, the adapter merged. Raises as ``export`` does."""
+    asked = from_json((folder / "asked.json").read_bytes(), BisectAsked, "asked.json")
+    assert asked.again is not None
+    if adapter is not None:
+        merge(model, adapter, asked.threads, folder / "merged")
+        model = folder / "merged"
+    known = asked.again.candidate
+    names = tokens.inputs_of(known, model)
+    made = export.export(model, known, asked.again.options, names, asked.threads, folder / "again")
+    onnx_file.copy(made.graph, folder / "reference" / GRAPH)
 
 
 def _side(folder: Path, asked: BisectAsked) -> _Side:

@@ -17,6 +17,7 @@ from harness.runtimes import RUNTIMES, tokens
 from harness.runtimes.batching import batches, pad
 from harness.runtimes.session import LoadError, Session
 from harness.stages import convert, export, graph_checks, head, onnx_file, optimise
+from harness.stages.adapter import with_adapter_merged
 from harness.stages.export import timed
 from harness.stages.job import Job
 from harness.stages.reuse import earlier_export
@@ -37,8 +38,9 @@ class _Made(NamedTuple):
 
 def build(job: Job) -> None:
     """Write the artifact, ``artifact.json`` and ``build.json``."""
+    RUNTIMES[job.request.target.provider].require()
+    job = with_adapter_merged(job)
     request = job.request
-    RUNTIMES[request.target.provider].require()
     names = tokens.inputs_of(request.candidate, job.model)
     phases: dict[str, float] = {}
     _tell(job, "make")

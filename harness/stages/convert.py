@@ -143,7 +143,7 @@ def _int8(
     external: bool,
 ) -> tuple[Path, Conversion]:
     from onnx import TensorProto
-    from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
+    from onnxruntime.quantization import QuantType, quantize_dynamic
 
     folder.mkdir()
     to = folder / "written.onnx"
@@ -163,29 +163,37 @@ def _int8(
             raise Blocked(
                 "inputs.calibration: expected pairs for a static int8 conversion, got none; name them in the ladder"
             )
-        facts, feeds = calibration
-        stated |= {
-            "activation_type": "QUInt8",
-            "quant_format": "QDQ",
-            "calibrate_method": "MinMax",
-            "op_types_to_quantize": ", ".join(STATIC_OPERATORS),
-            "calibration": facts.digest,
-            "calibration_pairs": facts.rows,
-        }
-        quantize_static(
-            str(source),
-            str(to),
-            _Reader(feeds()),
-            quant_format=QuantFormat.QDQ,
-            activation_type=QuantType.QUInt8,
-            op_types_to_quantize=list(STATIC_OPERATORS),
-            **shared,
-        )
+        stated |= _static(source, to, *calibration, shared)
     model = onnx_file.load(to)
     to.unlink()
     name = f"onnxruntime.quantization.quantize_{options.method}"
     done = Conversion(name=name, options=stated, clipped_high=0, clipped_low=0, kept_nodes=())
     return onnx_file.save(model, folder, external=external), done
+
+
+def _static(
+    source: Path, to: Path, facts: DataFact, feeds: Callable[[], Iterator[Feed]], shared: dict[str, Any]
+) -> dict[str, Value]:
+    """Write ``source`` with activations measured on the calibration pairs to ``to``; returns what is stated of that."""
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+
+    quantize_static(
+        str(source),
+        str(to),
+        _Reader(feeds()),
+        quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QUInt8,
+        op_types_to_quantize=list(STATIC_OPERATORS),
+        **shared,
+    )
+    return {
+        "activation_type": "QUInt8",
+        "quant_format": "QDQ",
+        "calibrate_method": "MinMax",
+        "op_types_to_quantize": ", ".join(STATIC_OPERATORS),
+        "calibration": facts.digest,
+        "calibration_pairs": facts.rows,
+    }
 
 
 class _Reader:

@@ -1,68 +1,253 @@
-"""Fetch the rows of a pinned hub dataset that a bound needs, as JSONL of groups. Runs in a child of its own: ``datasets`` is heavy."""
+"""Read groups from a dataset on a hub, an mteb task or a parquet file, and bound them. In a child of its own: the libraries are heavy.
+
+A dataset is streamed, and no more of it is asked for once the bound is met. Offline it is read from the hub client's cache, which
+``hf download --repo-type dataset ID --revision COMMIT`` fills. mteb has no way to stream a task, so it loads it whole.
+"""
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness.errors import Unavailable
-from harness.records import HubData
+from harness import bounds, hub
+from harness.bounds import Bounds
+from harness.data import Doc, Group, render_groups
+from harness.errors import LadderError, QualifyError, Unavailable
+from harness.records import DataSource
+
+TRIES = 2
+TRY_AGAIN_S = 2
+"""``datasets`` itself would try 20 times and wait up to a minute between them before it says that a hub does not answer."""
 
 
 def fetch(folder: Path, progress: Callable[[int, int, str], None]) -> None:
-    """Read ``folder/asked.json`` and write ``folder/groups.jsonl``. Raises ``Unavailable`` naming dataset and revision."""
+    """Read ``folder/asked.json``; write ``groups.jsonl``, and ``read.json`` with how much of the source was read.
+
+    Raises ``LadderError`` for a wrong request and ``Unavailable`` for what could not be had, naming dataset and revision.
+    """
     asked = json.loads((folder / "asked.json").read_bytes())
-    hub = msgspec.convert(asked["hub"], HubData)
-    groups, candidates = asked["groups"], asked["candidates"]
-    named = f"dataset {hub.dataset}@{hub.revision} split {hub.split}"
-    try:
-        rows = _rows(hub)
-        with (folder / "groups.jsonl").open("x", encoding="utf-8") as out:
-            count = 0
-            for count, row in enumerate(itertools.islice(rows, groups), 1):
-                line = _group(row, hub, candidates, f"{named}: row {count}")
-                out.write(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n")
-                progress(count, groups or count, "rows")
-    except Unavailable:
-        raise
-    except Exception as error:  # the hub client, parquet readers and the network raise whatever they like
-        message = " ".join(str(error).split())[:300]
-        raise Unavailable(
-            f"{named}: expected its rows, got {type(error).__name__}: {message}; check id, revision and network"
-        ) from error
-    if not count:
-        raise Unavailable(f"{named}: expected at least one row, got none; name another split")
+    wanted, named = msgspec.convert(asked["bounds"], Bounds), str(asked["named"])
+    source = DataSource() if asked["source"] is None else msgspec.convert(asked["source"], DataSource)
+    if source.mteb is not None:
+        named = f"mteb task {source.mteb}"
+        groups = _mteb(source, named)
+    elif source.dataset is not None:
+        named = f"dataset {named}"
+        groups = _groups(_rows(source, named), source, named)
+    else:
+        groups = _groups(_parquet(asked["file"], named), source, named)
+    selected = bounds.select(_told(groups, wanted.groups, progress), wanted, named)
+    (folder / "groups.jsonl").write_bytes(render_groups(selected.groups))
+    about = {"read": selected.read, "whole": selected.whole, "left_out": selected.left_out}
+    (folder / "read.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def _rows(hub: HubData) -> Any:
+def _told(groups: Iterable[Group], wanted: int | None, progress: Callable[[int, int, str], None]) -> Iterator[Group]:
+    for number, group in enumerate(groups, 1):
+        progress(number, max(number, wanted or number), "groups read")
+        yield group
+
+
+def _groups(rows: Iterable[dict[str, Any]], source: DataSource, named: str) -> Iterator[Group]:
+    for number, row in enumerate(rows, 1):
+        yield _group(row, source, f"{named}: row {number}", number)
+
+
+def _rows(source: DataSource, named: str) -> Iterator[dict[str, Any]]:
+    """The rows of a dataset at its pinned commit, as they come. What the library raises becomes one sentence."""
     import datasets
 
-    return datasets.load_dataset(hub.dataset, name=hub.config, revision=hub.revision, split=hub.split, streaming=True)
+    datasets.config.STREAMING_READ_MAX_RETRIES = TRIES
+    for name in ("", "SERVER_UNAVAILABLE_", "RATE_LIMIT_"):
+        setattr(datasets.config, f"STREAMING_READ_{name}RETRY_INTERVAL", TRY_AGAIN_S)
+    assert source.dataset is not None
+    place = hub.dataset_place(source.dataset, source.revision)
+    revision = source.revision if place == source.dataset else None
+    try:
+        builder = datasets.load_dataset_builder(place, name=source.config, revision=revision)
+    except (ValueError, FileNotFoundError) as error:
+        do = "correct the config in the ladder, or name another dataset"
+        raise LadderError(f"{named}: expected data files of such a config, got {_said(error)}; {do}") from error
+    except Exception as error:  # the client, readers and the network raise whatever they like
+        raise _failed(error, source, named, 0) from error
+    if revision is not None and builder.hash != revision:  # the library falls back to any copy that it has cached
+        got = f"a cached copy of {builder.hash}"
+        raise Unavailable(f"{named}: expected the commit itself, got {got}; run again when the hub answers")
+    try:
+        splits = builder.as_streaming_dataset()
+    except Exception as error:  # as above
+        raise _failed(error, source, named, 0) from error
+    if source.split not in splits:
+        got = f"{source.split!r}; it has {', '.join(map(str, splits))}"
+        raise LadderError(f"{named}: expected a split of the dataset, got {got}")
+    yield from _read(iter(splits[source.split]), source, named)
 
 
-def _group(row: dict[str, Any], hub: HubData, candidates: int | None, where: str) -> dict[str, Any]:
-    for column in (hub.query, hub.positive, hub.negative):
+def _read(rows: Iterator[dict[str, Any]], source: DataSource, named: str) -> Iterator[dict[str, Any]]:
+    count = 0
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            break
+        except Exception as error:  # as above
+            raise _failed(error, source, named, count) from error
+        count += 1
+        yield row
+    if not count:
+        raise LadderError(f"{named}: expected at least one row, got none; name another split")
+
+
+def _failed(error: Exception, source: DataSource, named: str, count: int) -> QualifyError:
+    """The network's failures as the hub module words them; anything else is a row that cannot be read."""
+    cause = hub.root_cause(error)
+    if hub.of_network(error):
+        return hub.explained(error, f"dataset {source.dataset}", str(source.revision))
+    what = f"{type(cause).__name__}: {_said(cause)}"
+    return LadderError(
+        f"{named}: after row {count}: expected a row that can be read, got {what}; mend the data, or pin another commit"
+    )
+
+
+def _parquet(path: str, named: str) -> Iterator[dict[str, Any]]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        do = "install it with: pip install '.[run]'"
+        raise Unavailable(f"{named}: expected the package pyarrow, got none; {do}") from error
+    try:
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=64):
+            yield from batch.to_pylist()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise LadderError(f"{named}: expected a parquet file, got {_said(error)}; write it again") from error
+
+
+def _group(row: dict[str, Any], source: DataSource, where: str, number: int) -> Group:
+    graded = source.documents is not None
+    lists = (source.documents, source.gains) if graded else (source.positive, source.negative)
+    for column in (source.query, *lists):
         if column not in row:
-            raise Unavailable(
+            raise LadderError(
                 f"{where}: expected a column {column!r}, got {', '.join(map(str, row))}; name it in the ladder"
             )
-    if not isinstance(row[hub.query], str):
-        raise Unavailable(f"{where}: expected text in {hub.query!r}, got {type(row[hub.query]).__name__}")
-    return {
-        "query": row[hub.query],
-        "positive": _texts(row, hub.positive, where)[:candidates],
-        "negative": _texts(row, hub.negative, where)[:candidates],
-    }
+    query = row[source.query]
+    if not isinstance(query, str) or not query.strip():
+        raise LadderError(f"{where}: expected text in {source.query!r}, got {_kind(query)}; correct the row")
+    if graded:
+        texts, gains = _texts(row, str(source.documents), where), _gains(row, source.gains, where)
+        if len(texts) != len(gains):
+            got = f"{len(texts)} and {len(gains)}"
+            raise LadderError(f"{where}: expected as many gains as documents, got {got}; correct the row")
+    else:
+        positive, negative = (_texts(row, str(column), where) for column in lists)
+        texts, gains = positive + negative, [1.0] * len(positive) + [0.0] * len(negative)
+    if not texts:
+        raise LadderError(f"{where}: expected at least one candidate, got none; correct the row")
+    docs = (
+        Doc(id=f"d{place}", text=text, gain=gain)
+        for place, (text, gain) in enumerate(zip(texts, gains, strict=True), 1)
+    )
+    return Group(query_id=f"q{number}", query=query, candidates=tuple(docs))
 
 
 def _texts(row: dict[str, Any], column: str, where: str) -> list[str]:
     value = row[column]
     texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise Unavailable(f"{where}: expected text or a list of texts in {column!r}, got {type(value).__name__}")
+    if not isinstance(texts, list):
+        raise LadderError(
+            f"{where}: expected text or a list of texts in {column!r}, got {_kind(value)}; correct the row"
+        )
+    for place, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            got = f"{_kind(text)} at place {place}"
+            raise LadderError(f"{where}: expected a list of texts in {column!r}, got {got}; correct the row")
     return texts
+
+
+def _gains(row: dict[str, Any], column: str, where: str) -> list[float]:
+    values = row[column]
+    if not isinstance(values, list):
+        raise LadderError(f"{where}: expected a list of numbers in {column!r}, got {_kind(values)}; correct the row")
+    for place, value in enumerate(values, 1):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1_000_000:
+            got = f"{value!r:.40} at place {place}"
+            raise LadderError(f"{where}: expected numbers from 0 to 1000000 in {column!r}, got {got}; correct the row")
+    return [float(value) for value in values]
+
+
+def _kind(value: Any) -> str:
+    return "empty text" if isinstance(value, str) else "null" if value is None else type(value).__name__
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]
+
+
+def _mteb(source: DataSource, named: str) -> Iterator[Group]:
+    """The groups of an mteb task, in the order of its queries: the candidates that it gives to a reranker, with its judgements."""
+    task = _task(source, named)
+    subset = source.config or "default"
+    for name, there, what in ((subset, task.dataset, "config"), (source.split, task.dataset.get(subset, {}), "split")):
+        if name not in there:
+            raise LadderError(f"{named}: expected a {what} of the task, got {name!r}; it has {', '.join(there)}")
+    split = task.dataset[subset][source.split]
+    if split["top_ranked"] is None:
+        raise LadderError(f"{named}: expected candidates for each query, got a task without; name a reranking task")
+    corpus = split["corpus"]
+    places = {str(name): place for place, name in enumerate(corpus["id"])}
+    for query in split["queries"]:
+        ranked, judged = split["top_ranked"].get(query["id"]), split["relevant_docs"].get(query["id"])
+        if not ranked or not judged:  # mteb leaves such queries out as well
+            continue
+        docs = []
+        for name in dict.fromkeys(map(str, ranked)):
+            if name not in places:
+                got = f"{name!r:.60} of query {query['id']!r:.60}"
+                raise LadderError(f"{named}: expected each candidate in the corpus, got {got}; pin another commit")
+            doc = corpus[places[name]]
+            text = f"{doc.get('title') or ''} {doc['text']}".strip()  # as mteb gives it to a model
+            docs.append(Doc(id=name, text=text, gain=float(max(0, judged.get(name, 0)))))
+        yield Group(query_id=str(query["id"]), query=_query(query, named), candidates=tuple(docs))
+
+
+def _query(row: dict[str, Any], named: str) -> str:
+    text = row["text"]
+    if not isinstance(text, str) or not text.strip():
+        raise LadderError(f"{named}: expected text as query {row['id']!r:.60}, got {_kind(text)}; name another task")
+    return f"{text} {row['instruction']}".strip() if row.get("instruction") else text
+
+
+def _task(source: DataSource, named: str) -> Any:
+    """The loaded task, after its revision was compared with the pinned one."""
+    try:
+        import mteb
+        from mteb.abstasks.retrieval import AbsTaskRetrieval
+    except ImportError as error:
+        raise Unavailable(f"{named}: expected the package mteb, got none; pip install '.[mteb]' brings it") from error
+    try:
+        task = mteb.get_task(source.mteb)
+    except KeyError as error:
+        raise LadderError(f"{named}: expected a task that mteb {mteb.__version__} knows, got {_said(error)}") from error
+    if not isinstance(task, AbsTaskRetrieval) or task.metadata.type != "Reranking":
+        raise LadderError(f"{named}: expected a reranking task, got one of type {task.metadata.type}; name another")
+    place, revision = task.metadata.dataset["path"], task.metadata.dataset["revision"]
+    if revision != source.revision:
+        do = "pin that one, or name the repository itself as dataset"
+        raise LadderError(
+            f"{named}: expected the revision {source.revision}, got {revision} of {place},"
+            f" which mteb {mteb.__version__} loads; {do}"
+        )
+    hub.pin(place, revision, "dataset")
+    try:
+        task.load_data()
+        task.convert_v1_dataset_format_to_v2(num_proc=None)
+    except Exception as error:  # the client, readers and the network raise whatever they like
+        raise _failed(
+            error, msgspec.structs.replace(source, dataset=place), f"{named} ({place}@{revision})", 0
+        ) from error
+    return task

@@ -17,9 +17,10 @@ from harness.candidate import first_position
 from harness.errors import Blocked
 from harness.raw import ArtifactRef
 from harness.records import PAIRS, Record, Request, to_json
-from harness.runtimes import RUNTIMES
+from harness.runtimes import RUNTIMES, tokens
 from harness.runtimes.batching import Layout
 from harness.runtimes.session import LoadError, Session
+from harness.runtimes.torch_eager import Reference
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,6 +64,7 @@ class Job(NamedTuple):
     progress: Callable[[int, int, str], None]
     memory_written: Callable[[], None]
     clean: Callable[[str], str]
+    adapter: Path | None = None
 
     @property
     def graph(self) -> Path:
@@ -106,6 +108,12 @@ class Job(NamedTuple):
             return RUNTIMES[target.provider].load(self.graph, threads or target.threads, target.session)
         except LoadError as error:
             raise Blocked(f"artifact: expected a graph that {target.provider} loads, got {error}") from error
+
+    def reference(self) -> Reference:
+        """PyTorch in fp32: the candidate as it was trained, its adapter on and unmerged. Raises ``Blocked``."""
+        candidate = self.request.candidate
+        names = tokens.inputs_of(candidate, self.model)
+        return Reference(self.model, self.request.target.threads, names, self.adapter)
 
     def layout(self, inputs: Mapping[str, str], batch_size: int, fixed: tuple[int | None, int | None]) -> Layout:
         """How batches are laid out for a scorer that takes ``inputs``."""

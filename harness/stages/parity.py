@@ -14,8 +14,8 @@ from harness.errors import Blocked
 from harness.raw import ParityRaw, TokensRaw
 from harness.runtimes import tokens
 from harness.runtimes.batching import score_or_refuse
-from harness.runtimes.torch_eager import Reference
 from harness.stages import invariance, second_path
+from harness.stages.adapter import score_ways
 from harness.stages.job import Job
 from harness.stages.reuse import earlier_reference
 from harness.variants import subset
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.runtimes.tokens import Encoded
 
 REFERENCE_FILES = ("reference.f32", "invariance_reference.f32", "invariance_reference.json")
+ADAPTER_FILES = ("adapter.f32", "adapter.json")
 
 
 def parity(job: Job) -> None:
@@ -47,7 +48,7 @@ def parity(job: Job) -> None:
     earlier = earlier_reference(job, "logits.json", ParityRaw)
     if earlier is not None:
         folder, before = earlier
-        for name in REFERENCE_FILES:
+        for name in (*REFERENCE_FILES, *(ADAPTER_FILES if job.adapter is not None else ())):
             job.write(name, job.read(f"{folder}/{name}"))
         refused_reference = before.refused_reference
         said = raw_record(job.read, f"{folder}/tokens.json", TokensRaw)
@@ -72,13 +73,17 @@ def parity(job: Job) -> None:
 
 def _reference(job: Job, encoded: Encoded, options: ParityOptions) -> dict[str, str]:
     """PyTorch's logits, each pair alone and unpadded, and its invariance; returns what it refused."""
-    side = Reference(job.model, job.request.target.threads, tokens.inputs_of(job.request.candidate, job.model))
+    side = job.reference()
     count = len(encoded.ids)
     alone = job.layout(side.inputs, 1, (None, None))
     scores, refused = score_or_refuse(side.logits, encoded, alone, job.counter(count, 2 * count, "pairs"))
     job.write_floats("reference.f32", scores)
     layout = alone._replace(batch_size=options.batch_size)
     _again(job, "reference", side.logits, layout, encoded, refused, threads=False)
+    if job.adapter is not None:
+        score_ways(
+            job, job.adapter, alone, encoded, subset(list(map(len, encoded.ids)), options, job.request.seed, refused)
+        )
     return _clean(job, refused)
 
 

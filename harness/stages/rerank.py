@@ -12,7 +12,6 @@ from harness.raw import ScoresRaw
 from harness.records import GROUPS
 from harness.runtimes import tokens
 from harness.runtimes.batching import batches, score
-from harness.runtimes.torch_eager import Reference
 from harness.stages.job import Job
 from harness.stages.reuse import earlier_reference
 
@@ -68,7 +67,7 @@ def rerank(job: Job) -> None:
 
 def _reference(job: Job, encoded: Encoded, batch_size: int) -> tuple[NDArray[np.float32], float]:
     """PyTorch's logits and the seconds of scoring."""
-    side = Reference(job.model, job.request.target.threads, tokens.inputs_of(job.request.candidate, job.model))
+    side = job.reference()
     layout = job.layout(side.inputs, batch_size, (None, None))
     count = len(encoded.ids)
     begin = time.perf_counter()

@@ -1,8 +1,8 @@
 """A sweep: cells of candidates a call, tokens and micro-batch, on a session for each number of threads, in shuffled order.
 
 Every round calls every cell once, in an order of its own, so that a slow minute of the machine falls on all cells alike. Before the
-rounds each cell is called from the smallest micro-batch to the largest, for the parent's memory samples: memory that a runtime
-keeps for the next call only grows, so in that order the most that is seen up to a cell is what the cell needs.
+rounds each cell is called on a session of its own, for the parent's memory samples: a runtime keeps what a call took for the next
+one, so on a shared session every cell would seem to need what the largest before it did.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _SETTLE_S = 0.03
 """Long enough for two samples of memory while what a call took is still held."""
-_FIRST_CALLS = 2
 
 
 def sweep(job: Job, options: SweepOptions, given: list[tuple[str, str]]) -> None:
@@ -45,14 +44,18 @@ def sweep(job: Job, options: SweepOptions, given: list[tuple[str, str]]) -> None
     groups = cells_of(options, job.request.target.threads)
     total = sum(len(group) * options.calls for group in groups)
     for number, group in enumerate(groups):
-        give_back_memory()
+        spans = [_memory(job, encoded[cell.max_length], cell) for cell in group]
         orders = sweep_orders(len(group), options.calls, job.request.seed, number)
         session = job.session(group[0].threads)
         facts.append(session.facts)
         calls = [_call(job, session, encoded[cell.max_length], cell) for cell in group]
         seen = job.counter(number * len(group) * options.calls, total, "calls of the sweep")
         with collector_off():
-            found += _cells(session, group, calls, orders, seen)
+            samples = _rounds(session, calls, orders, seen)
+        found += [
+            SweepCell(**cell._asdict(), shapes=shapes(call), samples_ms=tuple(taken), memory_ms=span)
+            for cell, call, taken, span in zip(group, calls, samples, spans, strict=True)
+        ]
         rounds += orders
         del session, calls
     job.write_record("sweep.json", SweepRaw(format=1, sessions=tuple(facts), cells=tuple(found), rounds=tuple(rounds)))
@@ -66,26 +69,25 @@ def _call(job: Job, session: Session, encoded: Encoded, cell: Cell) -> list[Tens
     return [batch.tensors for batch in batches(first, layout)]
 
 
-def _cells(
-    session: Session,
-    group: tuple[Cell, ...],
-    calls: list[list[Tensors]],
-    orders: tuple[tuple[int, ...], ...],
-    seen: Callable[[int], None],
-) -> list[SweepCell]:
-    made = [shapes(call) for call in calls]
-    spans: dict[int, tuple[float, float]] = {}
-    for place in sorted(range(len(group)), key=lambda cell: max(rows * length for rows, length in made[cell])):
-        begin = now_ms()
-        for _ in range(_FIRST_CALLS):
-            timed_ms(session, calls[place])
-        time.sleep(_SETTLE_S)
-        spans[place] = begin, now_ms()
-    samples: list[list[float]] = [[] for _ in group]
+def _memory(job: Job, encoded: Encoded, cell: Cell) -> tuple[float, float]:
+    """Call a cell once on a session of its own; the time span in which the parent's samples show what that takes."""
+    give_back_memory()
+    session = job.session(cell.threads)
+    call = _call(job, session, encoded, cell)
+    begin = now_ms()
+    timed_ms(session, call)
+    time.sleep(_SETTLE_S)
+    return begin, now_ms()
+
+
+def _rounds(
+    session: Session, calls: list[list[Tensors]], orders: tuple[tuple[int, ...], ...], seen: Callable[[int], None]
+) -> list[list[float]]:
+    """The ms of every call, cell by cell, after one call of each that does not count."""
+    for call in calls:
+        timed_ms(session, call)
+    samples: list[list[float]] = [[] for _ in calls]
     for done, place in enumerate(itertools.chain.from_iterable(orders), start=1):
         samples[place].append(timed_ms(session, calls[place]))
         seen(done)
-    return [
-        SweepCell(**cell._asdict(), shapes=made[place], samples_ms=tuple(samples[place]), memory_ms=spans[place])
-        for place, cell in enumerate(group)
-    ]
+    return samples

@@ -12,6 +12,8 @@ from tests.support.models import make_bert
 from tests.support.once import once
 from tests.support.steps import Bench, bench
 
+__all__ = ["once"]
+
 TARGETS = ("cpu-fp32", "cpu-fp16", "cpu-int8")
 
 

@@ -12,28 +12,27 @@ from harness.records import Precision
 from tests.support import architectures
 from tests.support.steps import bench
 
-GAPS: dict[Precision, float] = {"fp32": 1e-5, "fp16": 5e-2, "int8": 0.5}
-"""Largest gap over the spread of PyTorch's logits; int8 of weights drawn from a seed is coarse."""
-
-CASES: list[tuple[str, str, Precision]] = [
-    ("gte", "torch_export", "fp16"),
-    ("electra", "torchscript", "int8"),
-    ("distilbert", "torchscript", "fp16"),
-    ("roberta", "torchscript", "fp32"),
-    ("xlm-roberta", "torchscript", "fp16"),
-    ("deberta-v2", "torchscript", "int8"),
-    ("deberta-v3", "torchscript", "fp32"),
-    ("modernbert", "torchscript", "fp16"),
+CASES: list[tuple[str, str, Precision, float]] = [
+    ("gte", "torch_export", "fp16", 0.017),
+    ("electra", "torchscript", "int8", 0.32),
+    ("distilbert", "torchscript", "fp16", 0.012),
+    ("roberta", "torchscript", "fp32", 2e-5),
+    ("xlm-roberta", "torchscript", "fp16", 0.046),
+    ("deberta-v2", "torchscript", "int8", 0.58),
+    ("deberta-v3", "torchscript", "fp32", 1e-5),
+    ("modernbert", "torchscript", "fp16", 0.013),
 ]
+"""With the largest gap over the spread of PyTorch's logits: about twice what docs/architectures.md shows (three times in fp32, where it is
+rounding alone). XLM-RoBERTa's logits spread least, so its share is largest; int8 of weights drawn from a seed is coarse."""
 
 
 def test_every_architecture_but_the_one_of_all_other_tests_is_tried() -> None:
-    assert {name for name, _, _ in CASES} == set(architectures.ARCHITECTURES) - {"bert"}
+    assert {name for name, _, _, _ in CASES} == set(architectures.ARCHITECTURES) - {"bert"}
 
 
-@pytest.mark.parametrize(("name", "exporter", "precision"), CASES, ids=str)
+@pytest.mark.parametrize(("name", "exporter", "precision", "most"), CASES, ids=str)
 def test_an_architecture_passes_l0_and_agrees_with_pytorch(
-    tmp_path: Path, name: str, exporter: str, precision: Precision
+    tmp_path: Path, name: str, exporter: str, precision: Precision, most: float
 ) -> None:
     model = tmp_path / "model"
     model.mkdir()
@@ -42,7 +41,7 @@ def test_an_architecture_passes_l0_and_agrees_with_pytorch(
     findings = judge.judge(fixed_limits("L0", precision), ran.measured().values())
     assert [found.text for found in findings if found.verdict != "PASS"] == []
     gap, spread = architectures.largest_gap(ran, model)
-    assert gap <= GAPS[precision] * spread
+    assert gap <= most * spread
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.support.once import once
 IDS = (2, *range(5, 40), 3)
 NO_OTHER = (
     "--target cpu-fp32: expected the graph of another fp32 target in the root to compare with, got none;"
-    " add a target with precision fp32 to the ladder and run it again"
+    " give the model with --model and it is exported again"
 )
 SCALED = "bert/encoder/layer.6/intermediate/dense"
 OVERFLOWING = "bert/encoder/layer.8/attention/self/value"
@@ -161,3 +161,29 @@ def test_a_root_that_is_not_intact_is_not_searched(tiny_root: Path, tmp_path: Pa
     said = qualify("bisect", changed, "--target", "cpu-fp16")
     assert said.code == 20
     assert "expected an intact root" in said.err
+
+
+def test_a_root_without_another_fp32_target_is_searched_with_the_model(
+    tiny_root: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    said = qualify("bisect", tiny_root, "--target", "cpu-fp32", "--model", tiny_model)
+    assert said.code == 0, said.err
+    first, second = said.out.splitlines()
+    assert first.startswith("cpu-fp32 against a new export of the model, pair ")
+    assert second == "no node leaves its tolerance of 0.001; the largest gap is 0 of a tensor's largest value"
+
+
+def test_another_model_than_the_roots_is_refused(tiny_root: Path, tmp_path: Path) -> None:
+    other = tmp_path / "model"
+    other.mkdir()
+    given = candidate.resolve(str(make_bert(other, seed=1)), None, tmp_path).candidate.digest
+    said = qualify("bisect", tiny_root, "--target", "cpu-fp16", "--model", other)
+    assert said.code == 64
+    assert said.err.startswith("qualify: --model: expected the candidate of the root, blake3:")
+    assert said.err.endswith(f", got {given}; give the files that it was made from\n")
+
+
+def test_an_adapter_without_its_model_is_refused(tiny_root: Path) -> None:
+    said = qualify("bisect", tiny_root, "--target", "cpu-fp16", "--adapter", "./law")
+    message = "--adapter: expected --model beside it, got none; name the model that it is loaded onto"
+    assert (said.code, said.err) == (64, f"qualify: {message}\n")

@@ -113,14 +113,13 @@ def test_a_graph_without_an_output_named_logits_fails(climbed: Bench, empty_benc
     ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.output_renamed))
     found = failed(ran)
     assert set(found) == {"logits_width", "probe_faults"}
-    assert ran.measured()["logits_width"].note == "outputs: scores"
+    assert found["logits_width"] == "logits_width: expected exactly 1, got 0 columns: outputs: scores"
     assert ran.raw("build.json")["probes"][0]["fault"] == "graph outputs: expected one named logits, got scores"
 
 
 def test_an_input_that_the_tokenizer_does_not_give_is_named(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
     ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.input_added))
-    assert "unfed_inputs" in failed(ran)
-    assert ran.measured()["unfed_inputs"].note == "past_length"
+    assert failed(ran)["unfed_inputs"] == "unfed_inputs: expected exactly 0, got 1 inputs: past_length"
 
 
 @pytest.mark.parametrize("label", ["fp16", "int8"])
@@ -131,7 +130,12 @@ def test_a_mislabelled_fp32_file_fails_by_its_realised_precision(
     shutil.copy(graph_of(climbed), graph)
     ran = empty_bench.check(graph, f"cpu-{label}")
     assert ran.value("realised_precision") == "fp32"
-    assert set(failed(ran, label)) == {"realised_precision"}
+    assert failed(ran, label) == {
+        "realised_precision": f"realised_precision: expected exactly '{label}', got 'fp32' precision"
+    }
+    ratio = ran.value("payload_ratio")
+    assert isinstance(ratio, float)
+    assert ratio > 1, "a fp16 file of this model would be about half"
 
 
 def test_a_fixed_shape_with_int32_inputs_goes_on_to_parity(climbed: Bench, tmp_path: Path) -> None:
@@ -152,6 +156,7 @@ def test_a_graph_that_works_only_at_the_shape_of_its_export_fails(
     assert set(failed(ran)) == {"probe_faults"}
     faults = [item["fault"] for item in ran.raw("build.json")["probes"] if item["batch"] != 2]
     assert all(faults)
+    assert failed(ran)["probe_faults"].startswith("probe_faults: expected exactly 0, got 12 probes: batch 1 length 1: ")
 
 
 def test_a_graph_that_works_only_at_the_length_of_its_export_fails_at_the_others(
@@ -161,7 +166,7 @@ def test_a_graph_that_works_only_at_the_length_of_its_export_fails_at_the_others
     assert set(failed(ran)) == {"probe_faults"}
     faulty = {item["length"] for item in ran.raw("build.json")["probes"] if item["fault"]}
     assert faulty == {1, 13, 48}
-    assert ran.measured()["probe_faults"].note.startswith("batch 1 length 1: ")
+    assert failed(ran)["probe_faults"].startswith("probe_faults: expected exactly 0, got 12 probes: batch 1 length 1: ")
 
 
 def test_an_export_with_the_wrong_task_has_no_head_and_fails_with_what_there_is(
@@ -170,7 +175,7 @@ def test_an_export_with_the_wrong_task_has_no_head_and_fails_with_what_there_is(
     ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.headless))
     found = failed(ran)
     assert {"logits_width", "probe_faults"} <= set(found)
-    assert ran.measured()["logits_width"].note.startswith("outputs: ")
+    assert found["logits_width"].startswith("logits_width: expected exactly 1, got 0 columns: outputs: ")
     head = ran.measured()["head_gap_ratio"]
     assert (head.value, head.note) == (None, "no tensor of the graph has the shape (1, 32) of the checkpoint's head")
     assert judged(ran, "head_gap_ratio", Limit(at_most=0.0)) == "BLOCKED"
@@ -193,7 +198,7 @@ def test_a_mask_that_is_minus_infinity_makes_padded_rows_nan_and_the_probe_says_
 ) -> None:
     ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.mask_overflows))
     faults = [item["fault"] for item in ran.raw("build.json")["probes"] if item["fault"]]
-    assert "probe_faults" in failed(ran)
+    assert failed(ran)["probe_faults"].startswith("probe_faults: expected exactly 0, got ")
     assert any("row 0 with 13 of 13 tokens not padding: logit nan" in fault for fault in faults)
 
 
@@ -265,6 +270,7 @@ def test_a_graph_newer_than_the_runtime_is_blocked_with_both_numbers(
     assert ran.exit.code == 30
     assert ran.reason.startswith(f"artifact: expected {what} at most ")
     assert "got 99;" in ran.reason
+    assert not (ran.root / ran.request.step / "measurements.json").exists(), "before any inference"
 
 
 def test_a_provider_that_this_build_does_not_have_is_blocked_before_the_export(empty_bench: Bench) -> None:
@@ -309,7 +315,7 @@ def test_what_a_library_raises_is_blocked_with_its_class_and_versions(empty_benc
     broken = replace(empty_bench, model=model)
     ran = broken.run(broken.request("L0"))
     assert ran.exit.code == 30
-    assert ran.reason.startswith("build ended with json.decoder.JSONDecodeError: ")
+    assert ran.reason.startswith(f"build of {broken.candidate.model} ended with json.decoder.JSONDecodeError: ")
     assert "(torch 2." in ran.reason
     assert "Traceback" in ran.log()
 

@@ -13,6 +13,7 @@ from blake3 import blake3
 from evidence.manifest import Entry, tree_digest
 from harness import candidate
 from harness.errors import CandidateError
+from harness.prebuilt import pin
 from harness.records import FileFact
 from tests.support.checkpoints import as_json, files, safetensors, write
 
@@ -258,12 +259,12 @@ def save_external(folder: Path, name: str, location: str) -> Path:
 
 def prebuilt_refusal(path: Path) -> str:
     with pytest.raises(CandidateError) as caught:
-        candidate.prebuilt(path)
+        pin(path)
     return str(caught.value)
 
 
 def test_a_prebuilt_artifact_is_pinned_with_its_external_data(graph: Path) -> None:
-    found = candidate.prebuilt(graph)
+    found = pin(graph)
     assert found.name == "mine.onnx"
     assert [(file.path, file.bytes) for file in found.files] == [
         ("mine.onnx", graph.stat().st_size),

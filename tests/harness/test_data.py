@@ -186,53 +186,6 @@ def test_the_spelling_of_groups_and_pairs_is_fixed() -> None:
     assert data.render_pairs([Pair(query="a", document="b")]) == b'{"document":"b","query":"a","stratum":""}\n'
 
 
-def test_a_bound_keeps_positives_first_and_source_order() -> None:
-    found = data.bound([group(0, 0, 1, 0, 2, 0), group(1, query_id="r")], None, 4)
-    assert [doc.id for doc in found[0].candidates] == ["d1", "d2", "d3", "d5"]
-    assert [doc.id for doc in data.bound([group(1, 1, 0, 1)], None, 2)[0].candidates] == ["d1", "d2"]
-    assert data.bound([group(0, query_id=str(n)) for n in range(5)], 2, None) == tuple(
-        group(0, query_id=str(n)) for n in range(2)
-    )
-
-
-@given(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=12), st.integers(1, 12))
-def test_a_bound_never_drops_a_positive_for_a_negative(gains: list[float], most: int) -> None:
-    kept = data.bound([group(*gains)], None, most)[0].candidates
-    positives = sum(gain > 0 for gain in gains)
-    assert len(kept) == min(most, len(gains))
-    assert sum(doc.gain > 0 for doc in kept) == min(positives, most)
-    assert [int(doc.id[1:]) for doc in kept] == sorted(int(doc.id[1:]) for doc in kept)
-
-
-def test_group_facts_name_digest_bounds_and_everything_odd() -> None:
-    found = [group(1, 0), group(0, 0, query_id="none"), group(1, 2, query_id="all")]
-    facts = data.group_facts(found, source="g.jsonl", available=9, max_groups=3, max_candidates=2)
-    assert facts.path == "inputs/groups.jsonl"
-    assert facts.digest == digest_of(data.render_groups(found))
-    assert (facts.source, facts.rows, facts.bounds) == ("g.jsonl", 3, {"groups": 3, "candidates": 2})
-    assert facts.notes == (
-        "first 3 of 9 groups",
-        "6 candidates, 2 to 2 a group",
-        "1 of 3 groups without a positive candidate",
-        "1 of 3 groups with positive candidates only",
-        "1 of 3 groups with graded gains",
-        "3 of 3 groups with fewer than 10 candidates",
-        "1 of 3 groups with all positives first, so source order alone ranks them perfectly",
-    )
-
-
-def test_too_few_groups_and_doubled_texts_are_noted() -> None:
-    twice = Group(query_id="q", query="x", candidates=tuple(Doc(id=i, text="same", gain=0) for i in "abcdefghijk"))
-    facts = data.group_facts([twice], source="s", available=1, max_groups=5, max_candidates=None)
-    assert facts.bounds == {"groups": 5}
-    assert facts.notes == (
-        "5 groups were asked for and 1 are there",
-        "11 candidates, 11 to 11 a group",
-        "1 of 1 groups without a positive candidate",
-        "1 of 1 groups with the same text twice",
-    )
-
-
 def test_the_built_in_pairs_cover_the_strata_on_which_exports_go_wrong() -> None:
     found = data.builtin_pairs()
     facts = data.pair_facts(found, source="built-in")

@@ -107,7 +107,7 @@ def test_a_lock_that_is_not_there_is_refused_before_anything_runs(tmp_path: Path
     said = qualify("run", ladder(tmp_path / "l", tiny_model, "lock: {file: lock.txt}"), "--out", tmp_path / "root")
     assert said.code == 64
     assert said.err == (
-        "qualify: lock.txt: expected a file beside the ladder, got No such file or directory; correct the path in the ladder\n"
+        "qualify: lock.txt: expected a file of pins beside the ladder, got No such file or directory; correct the path in the ladder\n"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.support.checkpoints import files
 from tests.support.hub import COMMIT, Hub, Repository
 
 OTHER = "2" * 40
+LONG = b"0123456789abcdef" * 2**20
 SCRIPT = """
 import json, sys, time
 from pathlib import Path
@@ -47,6 +49,8 @@ def served() -> Iterator[Hub]:
         "org/broken": Repository({COMMIT: good}, status=500),
         "org/limited": Repository({COMMIT: good}, status=429),
         "org/cut": Repository({COMMIT: good}, cut_after=10),
+        "org/dropped": Repository({COMMIT: {**good, "vocab.txt": LONG}}, cut_after=len(LONG) - 1000, cuts=1),
+        "org/old": Repository({COMMIT: good}, moved="org/good"),
         "org/data": Repository({COMMIT: good}, kind="dataset"),
     }
     with Hub(repositories) as running:
@@ -154,6 +158,10 @@ def test_every_refusal_of_a_hub_is_one_line_with_model_and_revision(tmp_path: Pa
                 " or set HF_TOKEN if it is private"
             ),
         ),
+        f"org/old@{COMMIT}": (
+            64,
+            "expected a repository of that name, got one that moved to org/good; name that one",
+        ),
         f"org/gated@{COMMIT}": (
             30,
             "expected access, got a gated repository; accept its terms on the hub and set HF_TOKEN",
@@ -177,6 +185,28 @@ def test_every_refusal_of_a_hub_is_one_line_with_model_and_revision(tmp_path: Pa
     found = resolved(tmp_path, served.endpoint, *expected)
     said = {name: f"model {name.replace('@', ' at revision ')}: {text}" for name, (_, text) in expected.items()}
     assert found == [[code, said[name]] for name, (code, _) in expected.items()]
+
+
+def test_a_download_that_was_cut_off_goes_on_where_it_ended(tmp_path: Path, served: Hub) -> None:
+    """The client writes ten megabytes at a time, asks for the rest after a cut, and what lies in the cache is whole."""
+    assert resolved(tmp_path, served.endpoint, f"org/dropped@{COMMIT}")[0][:3] == [0, "org/dropped", COMMIT]
+    assert any(re.fullmatch(r"vocab\.txt bytes=[1-9]\d*-\d*", asked) for asked in served.ranges)
+    assert next(tmp_path.rglob("vocab.txt")).read_bytes() == LONG
+
+
+def test_a_download_that_was_given_up_is_taken_up_by_the_next_run(tmp_path: Path, served: Hub) -> None:
+    dropped = served.repositories["org/dropped"]
+    dropped.cuts, dropped.cut_after = -1, 10
+    assert resolved(tmp_path, served.endpoint, f"org/dropped@{COMMIT}")[0][0] == 30
+    dropped.cuts = 0
+    assert resolved(tmp_path, served.endpoint, f"org/dropped@{COMMIT}")[0][0] == 0
+
+
+def test_a_token_opens_no_record(tmp_path: Path, served: Hub) -> None:
+    token = "hf_" + "aB3" * 11
+    found = resolved(tmp_path, served.endpoint, f"org/good@{COMMIT}", f"org/gated@{COMMIT}", HF_TOKEN=token)
+    assert f"Bearer {token}" in served.tokens
+    assert token not in json.dumps(found)
 
 
 def test_a_repository_of_pickles_alone_is_refused(tmp_path: Path, served: Hub) -> None:

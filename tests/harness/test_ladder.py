@@ -95,6 +95,7 @@ def test_defaults_are_the_values_that_the_ladder_did_not_give() -> None:
         "/tiers/L0/fp16",
         "/tiers/L0/int8",
         "/tiers/L0/time_limit_s",
+        "/tiers/L0/memory_limit_bytes",
         "/tiers/L1/batch_size",
         "/tiers/L1/max_length",
         "/tiers/L1/warm_up",
@@ -105,6 +106,7 @@ def test_defaults_are_the_values_that_the_ladder_did_not_give() -> None:
         "/tiers/L1/growth_calls",
         "/tiers/L1/end_to_end_calls",
         "/tiers/L1/time_limit_s",
+        "/tiers/L1/memory_limit_bytes",
         "/tiers/L2/batch_size",
         "/tiers/L2/max_length",
         "/tiers/L2/noise",
@@ -112,10 +114,15 @@ def test_defaults_are_the_values_that_the_ladder_did_not_give() -> None:
         "/tiers/L2/invariance_tokens",
         "/tiers/L2/deadlock_s",
         "/tiers/L2/time_limit_s",
+        "/tiers/L2/memory_limit_bytes",
+        "/tiers/L3/select",
+        "/tiers/L3/negatives",
+        "/tiers/L3/unjudged",
         "/tiers/L3/batch_size",
         "/tiers/L3/max_length",
         "/tiers/L3/resamples",
         "/tiers/L3/time_limit_s",
+        "/tiers/L3/memory_limit_bytes",
         "/targets/0/name",
         "/targets/0/provider",
         "/targets/0/session",
@@ -173,7 +180,10 @@ STRUCTURE = {
     "missing-precision": (changed(b"precision: fp32, ", b""), f": targets[0].precision: expected {PRECISION}, got nothing; add the key"),
     "missing-data": (
         changed(b"data: groups.jsonl, ", b""),
-        ": tiers.L3.data: expected text or a table with dataset, revision, got nothing; add the key",
+        (
+            ": tiers.L3.data: expected text or a table with dataset, mteb, trec, revision, split, config, query, positive,"
+            " negative, documents, gains, got nothing; add the key"
+        ),
     ),
     "wrong-precision": (
         changed(b"precision: fp16", b"precision: fp61"),

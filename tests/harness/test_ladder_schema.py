@@ -63,7 +63,7 @@ def test_every_key_is_described() -> None:
 def test_the_limits_of_a_tier_are_its_metrics_but_the_fixed_ones(tier: Tier) -> None:
     limits = SCHEMA["$defs"][f"{tier}Limits"]
     named = {name for name, metric in METRICS.items() if metric.tier == tier}
-    fixed = {*fixed_limits(tier, "fp32"), *LOAD_LIMITS}
+    fixed = {*fixed_limits(tier, "fp32", adapter=True), *LOAD_LIMITS}
     parametrised = {name for name in named if METRICS[name].parameter}
     assert set(limits["properties"]) == named - fixed - parametrised
     assert len(limits["patternProperties"]) == len(parametrised)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,10 +10,7 @@ import psutil
 import pytest
 
 from harness import launch, process
-from harness.data import read_groups
-from harness.errors import Unavailable
-from harness.records import Exit, HubData, PerfOptions
-from tests.support.hub import COMMIT, Hub, Repository
+from harness.records import Exit, PerfOptions
 from tests.support.steps import OPTIONS, Bench, Ran
 
 ENDLESS = msgspec.structs.replace(
@@ -59,6 +55,54 @@ def test_a_step_beyond_its_time_limit_is_ended_and_blocked(after_build: Bench) -
     ran = run_endless(after_build, lambda *_: None, time_limit_s=0.5)
     assert (ran.exit.timed_out, ran.exit.signal) == (True, "SIGKILL")
     assert ran.reason == f"L1 perf on cpu-fp32 was ended at its time limit after {ran.exit.seconds:.1f} s"
+
+
+def test_a_step_beyond_its_memory_limit_is_ended_and_blocked(after_build: Bench) -> None:
+    request = after_build.request("L1")
+    (step,) = request.target.steps
+    limited = msgspec.structs.replace(step, memory_limit_bytes=20_000_000)
+    request = msgspec.structs.replace(request, target=msgspec.structs.replace(request.target, steps=(limited,)))
+    ran = after_build.run(request)
+    assert (ran.exit.code, ran.exit.signal, ran.exit.timed_out) == (None, "SIGKILL", False)
+    resident = ran.exit.over_memory_bytes
+    assert resident is not None
+    assert resident > 20_000_000
+    assert ran.reason == (
+        f"L1 perf on cpu-fp32 was ended at its memory limit of 20,000,000 bytes after {ran.exit.seconds:.1f} s, with {resident:,}"
+        " resident; set tiers.L1.memory_limit_bytes higher if the machine has them"
+    )
+
+
+ALLOCATE = "import time; taken = bytearray(400_000_000); time.sleep(600)"
+"""Python writes zeros into all of it, so all of it is resident."""
+PASSED_ON = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ALLOCATE!r}])"
+
+
+@pytest.mark.parametrize("script", [ALLOCATE, PASSED_ON], ids=["the child", "a child of the child"])
+def test_what_takes_too_much_memory_is_ended_with_all_its_tree(tmp_path: Path, script: str) -> None:
+    ended = _run_script(tmp_path, script, memory_limit_bytes=200_000_000)
+    assert (ended.signal, ended.timed_out) == ("SIGKILL", False)
+    assert ended.over_memory_bytes is not None
+    assert 200_000_000 < ended.over_memory_bytes < 500_000_000
+    assert not psutil.Process().children(recursive=True)
+
+
+def test_a_large_address_space_alone_is_no_use_of_memory(tmp_path: Path) -> None:
+    """What torch and ONNX Runtime reserve and never touch does not count; a limit on addresses would end them."""
+    ended = _run_script(tmp_path, "import mmap; m = mmap.mmap(-1, 2**34)", memory_limit_bytes=200_000_000)
+    assert (ended.code, ended.over_memory_bytes) == (0, None)
+
+
+def _run_script(folder: Path, script: str, memory_limit_bytes: int) -> Exit:
+    return process.run(
+        [sys.executable, "-c", script],
+        environment=os.environ,
+        folder=folder,
+        time_limit_s=60,
+        started=lambda _pid: None,
+        on_line=lambda _line: b"",
+        memory_limit_bytes=memory_limit_bytes,
+    )
 
 
 def test_an_interrupt_ends_the_child_keeps_its_logs_and_goes_on_up(after_build: Bench) -> None:
@@ -160,53 +204,3 @@ def test_nothing_that_a_child_started_outlives_it(tmp_path: Path) -> None:
     pids = [int(pid) for pid in (tmp_path / "stdout").read_text().split()]
     assert len(pids) == 2
     assert not [pid for pid in pids if psutil.pid_exists(pid)]
-
-
-ROWS: list[dict[str, object]] = [
-    {"query": "one", "positive": ["a", "b"], "negative": ["c", "d", "e"]},
-    {"query": "two", "positive": ["f"], "negative": ["g"]},
-    {"query": "three", "positive": ["h"], "negative": ["i"]},
-]
-HUB = HubData(dataset="some/ranking", revision=COMMIT)
-
-
-@pytest.fixture
-def hub_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    return monkeypatch
-
-
-def rows_repository(rows: list[dict[str, object]]) -> dict[str, Repository]:
-    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    return {"some/ranking": Repository(commits={COMMIT: {"test.jsonl": lines}}, kind="dataset")}
-
-
-def test_the_first_rows_of_a_pinned_hub_dataset_become_groups(hub_home: pytest.MonkeyPatch) -> None:
-    with Hub(rows_repository(ROWS)) as hub:
-        hub_home.setenv("HF_ENDPOINT", hub.endpoint)
-        groups = read_groups(launch.load_dataset(HUB, 2, 2), "hub")
-    assert [(group.query, [(doc.text, doc.gain) for doc in group.candidates]) for group in groups] == [
-        ("one", [("a", 1.0), ("b", 1.0), ("c", 0.0), ("d", 0.0)]),
-        ("two", [("f", 1.0), ("g", 0.0)]),
-    ]
-
-
-def test_a_column_that_is_not_there_is_named_with_those_that_are(hub_home: pytest.MonkeyPatch) -> None:
-    asked = msgspec.structs.replace(HUB, positive="relevant")
-    with Hub(rows_repository(ROWS[2:])) as hub:
-        hub_home.setenv("HF_ENDPOINT", hub.endpoint)
-        with pytest.raises(Unavailable) as caught:
-            launch.load_dataset(asked, 1, None)
-    assert str(caught.value) == (
-        f"dataset some/ranking@{COMMIT} split test: row 1: expected a column 'relevant', got query, positive, negative;"
-        " name it in the ladder"
-    )
-
-
-def test_a_dataset_that_is_not_there_is_unavailable_by_name_and_revision(hub_home: pytest.MonkeyPatch) -> None:
-    with Hub({}) as hub:
-        hub_home.setenv("HF_ENDPOINT", hub.endpoint)
-        with pytest.raises(Unavailable, match=f"^dataset some/ranking@{COMMIT} split test: expected its rows, got "):
-            launch.load_dataset(HUB, 1, None)

@@ -40,7 +40,7 @@ def test_l1_loads_the_runtime_and_the_tokenizer_and_nothing_heavier(climbed: Ben
     request = there.request("L1")
     (there.root / request.step).rename(tmp_path / "before")
     write_new(there.root, f"{request.step}/request.json", to_json(request))
-    arguments = ["step", request.step, str(there.root), str(there.model), "", str(tmp_path)]
+    arguments = ["step", request.step, str(there.root), str(there.model), "", "", str(tmp_path)]
     ran = subprocess.run([sys.executable, "-c", WORKER, *arguments], capture_output=True, text=True, check=False)
     assert ran.stdout.split() == ["0", "onnxruntime", "tokenizers"], ran.stderr
 
@@ -167,3 +167,18 @@ def test_logits_of_callers_that_differ_are_counted(climbed: Bench) -> None:
     changed = {path: logits.tobytes()}
     found = derive.measure(request, lambda asked: changed.get(asked) or (climbed.root / asked).read_bytes())
     assert {item.metric: item.value for item in found.measurements}["load_differing_logits"] == 3
+
+
+def test_every_cell_of_a_sweep_has_its_time_and_its_memory_on_a_session_of_its_threads(climbed: Bench) -> None:
+    ran = climbed.earlier("L1")
+    cells = [
+        f"c{candidates}-l{length}-b4-t{threads}" for threads in (1, 2) for candidates in (2, 8) for length in (16, 48)
+    ]
+    measured = ran.measured()
+    for name in ("sweep_p50_ms", "sweep_pairs_per_s", "sweep_peak_rss_bytes"):
+        values = [measured[f"{name}.{cell}"].value for cell in cells]
+        assert all(isinstance(value, int | float) and value > 0 for value in values), name
+    raw = ran.raw("sweep.json")
+    assert [session["options"]["intra_op_threads"] for session in raw["sessions"]] == [1, 2]
+    assert len(raw["rounds"]) == 6
+    assert all(sorted(order) == [0, 1, 2, 3] for order in raw["rounds"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from harness.metrics.catalogue import LOAD_LIMITS, fixed_limits
+from harness.prebuilt import pin
 from harness.records import Limit, Limits, LoadOptions, PerfOptions
 from tests.support import faults
-from tests.support.steps import OPTIONS, Bench
+from tests.support.steps import OPTIONS, Bench, bench
 
 CALLS = PerfOptions(candidates=4, batch_size=4, max_length=48, warm_up=1, calls=40, growth_calls=1)
 
@@ -75,12 +75,10 @@ def test_a_first_call_that_is_ten_times_slower_is_named_and_is_not_in_the_steady
     assert found["max_ms"][0] == "PASS"
 
 
-@pytest.mark.filterwarnings("error")
 def test_a_provider_that_takes_no_node_is_named_before_anything_is_timed(climbed: Bench, tmp_path: Path) -> None:
-    there = climbed.copy(tmp_path / "root")
-    asked = there.request("L0")
-    (there.root / asked.step).rename(tmp_path / "before")
-    (there.root / asked.artifact).rename(tmp_path / "artifact")
-    ran = faults.run(there, asked, "other-provider")
+    there = bench(tmp_path / "root", climbed.model)
+    graph = climbed.root / "artifacts/cpu-fp32/model.onnx"
+    asked = there.request("L0", artifact=pin(graph))
+    ran = faults.run(there, asked, "other-provider", graph)
     found = faults.judged(ran, fixed_limits("L0", "fp32"))["own_provider_nodes"]
     assert (found.verdict, found.text) == ("FAIL", "own_provider_nodes: expected at least 1.0, got 0 nodes: of 130")

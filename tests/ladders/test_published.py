@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from harness import ladder, plan
-from harness.records import Candidate, HubData, Limit
+from harness.records import Candidate, DataSource, Limit
 from tests.support.plans import CANDIDATE, INPUTS
 
 FOLDER = Path(__file__).parent.parent.parent / "ladders"
@@ -19,7 +19,7 @@ REVISIONS = {
     "cross-encoder/ms-marco-MiniLM-L6-v2": "233902d25c440f23af6f7d6e94d2946bac0bee0a",
     "BAAI/bge-reranker-base": "2cfc18c9415c912f9d8155881c133215df768a70",
 }
-SCIDOCS = HubData(dataset="mteb/scidocs-reranking", revision="56a6d0140cf6356659e2a7c1413286a774468d44")
+SCIDOCS = DataSource(dataset="mteb/scidocs-reranking", revision="56a6d0140cf6356659e2a7c1413286a774468d44")
 
 
 def read(name: str) -> ladder.Ladder:

@@ -1,6 +1,6 @@
 """A worker whose runtime has one fault: the real ONNX Runtime behind a wrapper that leaks, slows down, hangs, or is not what was asked for.
 
-    python -m tests.support.faults FAULT step STEP ROOT MODEL PREBUILT SCRATCH DESCRIPTOR
+    python -m tests.support.faults FAULT step STEP ROOT MODEL ADAPTER PREBUILT SCRATCH DESCRIPTOR
 
 ``run`` starts it as ``launch.run_step`` starts the worker, with the parent's own half.
 """
@@ -82,13 +82,13 @@ FAULTS: dict[str, Callable[[], Callable[[int], None]]] = {
 }
 
 
-def run(there: Bench, request: Request, fault: str) -> Ran:
+def run(there: Bench, request: Request, fault: str, prebuilt: Path | None = None) -> Ran:
     """One step in a child with the fault ``fault``; ``other-provider`` asks for one that takes no node of the graph."""
     write_new(there.root, f"{request.step}/request.json", to_json(request))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         parent = launch._Parent(request, there.root, lambda _done, _total, _what: None)
-        places = [str(there.root), str(there.model), "", scratch]
+        places = [str(there.root), str(there.model), "", str(prebuilt or ""), scratch]
         ended = process.run(
             [sys.executable, "-m", "tests.support.faults", fault, "step", request.step, *places],
             environment=launch.stage_environment(os.environ | {"PYTHONPATH": str(REPO)}, 1, folder),

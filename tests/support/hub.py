@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Literal, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 COMMIT = "1" * 40
 API = re.compile(r"/api/(models|datasets)/(.+?)(?:/(revision|tree|paths-info)/([^/]+)(?:/(.*))?)?$")
@@ -26,7 +26,8 @@ class Repository:
     """One repository: ``commits`` maps a commit to its files, ``branches`` a name to a commit.
 
     ``status`` makes every request fail with that HTTP status; ``gated`` and ``private`` answer as the hub does for a user without
-    access; ``cut_after`` sends only so many bytes of each file and closes the connection.
+    access; ``cut_after`` sends only so many bytes of each file and closes the connection, ``cuts`` times (always, if negative);
+    ``moved`` sends every request on to the repository of that name, as the hub does after a rename.
     """
 
     commits: dict[str, dict[str, bytes]]
@@ -36,6 +37,8 @@ class Repository:
     private: bool = False
     status: int | None = None
     cut_after: int | None = None
+    cuts: int = -1
+    moved: str | None = None
 
     def commit_of(self, revision: str) -> str | None:
         """The commit that a branch or a commit's own name means, or None."""
@@ -44,11 +47,17 @@ class Repository:
 
 
 class Hub:
-    """The server. Use it as a context manager; ``endpoint`` is what ``HF_ENDPOINT`` takes and ``requests`` what was asked."""
+    """The server. Use it as a context manager; ``endpoint`` is what ``HF_ENDPOINT`` takes.
+
+    ``requests`` is what was asked, ``ranges`` the parts of files, ``tokens`` what users showed, ``served`` bytes sent by file.
+    """
 
     def __init__(self, repositories: dict[str, Repository]) -> None:
         self.repositories = repositories
         self.requests: list[str] = []
+        self.ranges: list[str] = []
+        self.tokens: set[str] = set()
+        self.served: dict[str, int] = {}
         hub = self
 
         class Handler(_Handler):
@@ -91,6 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.serves.requests.append(f"{self.command} {path}")
+        self.serves.tokens.add(self.headers.get("Authorization") or "")
         if match := API.fullmatch(path):
             kind, name, what, revision, below = match.groups()
             self._api(kind[:-1], name, what or "revision", revision or "main", below or "", body)
@@ -104,6 +114,8 @@ class _Handler(BaseHTTPRequestHandler):
         repository = self.serves.repositories.get(name)
         if repository is None or repository.kind != kind or repository.private:
             self._fail(401, "RepoNotFound", "Repository not found")
+        elif repository.moved is not None:
+            self._redirect(self.path.replace(name, repository.moved))
         elif repository.status is not None:
             self._fail(repository.status, "", "Planted fault")
         elif repository.gated:
@@ -125,7 +137,9 @@ class _Handler(BaseHTTPRequestHandler):
             about = {"_id": "0" * 24, "id": name, "sha": commit, "private": False, "gated": False, "disabled": False}
             self._json(about | {"siblings": siblings, "tags": [], "downloads": 0, "likes": 0})
         elif what == "tree":
-            self._json(_tree(files, below))
+            everything = parse_qs(urlsplit(self.path).query).get("recursive", ["false"])[0].lower() in {"true", "1"}
+            listed = _tree(files, below) if everything else _children(files, below)
+            self._json(listed) if listed or not below else self._fail(404, "EntryNotFound", "Entry not found", commit)
         else:
             asked = json.loads(body)["paths"] if body.startswith(b"{") else _form_values(body)
             entries = {entry["path"]: entry for entry in (*_tree(files, ""), *_folders(files))}
@@ -152,8 +166,23 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(data)}")
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(part if repository.cut_after is None else part[: repository.cut_after])
-            self.close_connection = repository.cut_after is not None
+            self._send(repository, path, part, self.headers.get("Range"))
+
+    def _send(self, repository: Repository, path: str, part: bytes, asked: str | None) -> None:
+        if asked:
+            self.serves.ranges.append(f"{path} {asked}")
+        if repository.cut_after is not None and repository.cuts != 0 and len(part) > repository.cut_after:
+            repository.cuts -= 1
+            part = part[: repository.cut_after]
+            self.close_connection = True
+        self.wfile.write(part)
+        self.serves.served[path] = self.serves.served.get(path, 0) + len(part)
+
+    def _redirect(self, place: str) -> None:
+        self.send_response(307)
+        self.send_header("Location", place)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _json(self, value: Any) -> None:
         data = json.dumps(value).encode()
@@ -180,6 +209,15 @@ def _tree(files: dict[str, bytes], below: str) -> list[dict[str, Any]]:
         {"type": "file", "path": path, "size": len(data), "oid": _git_id(data)}
         for path, data in files.items()
         if not below or path.startswith(f"{below}/")
+    ]
+
+
+def _children(files: dict[str, bytes], below: str) -> list[dict[str, Any]]:
+    """The files and folders directly in a folder."""
+    start = f"{below}/" if below else ""
+    inside = [*_folders(files), *_tree(files, below)]
+    return [
+        entry for entry in inside if entry["path"].startswith(start) and "/" not in entry["path"].removeprefix(start)
     ]
 
 

@@ -13,6 +13,7 @@ import msgspec
 from harness import fields, policy
 from harness.ladder_format import KEYS as LADDER_KEYS
 from harness.ladder_format import (
+    AdapterReference,
     BuildTier,
     CandidateReference,
     Ladder,
@@ -26,8 +27,8 @@ from harness.metrics.direction import better
 from harness.policy import Gate, Pin, Policy
 from harness.records import (
     TIERS,
+    DataSource,
     HalfOptions,
-    HubData,
     IntegerOptions,
     Limit,
     LoadOptions,
@@ -38,6 +39,7 @@ from harness.records import (
     SessionOptions,
     SweepOptions,
     Tier,
+    TrecFiles,
 )
 
 DOCS = Path(__file__).parent.parent.parent / "docs/reference"
@@ -46,8 +48,31 @@ KEYS = LADDER_KEYS | policy.KEYS
 STRUCTS: dict[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
-        *(Ladder, CandidateReference, Target, BuildTier, HalfOptions, IntegerOptions, PerfTier, ParityTier, RerankTier),
-        *(HubData, Limit, SessionOptions, SweepOptions, LoadOptions, Policy, Pin, Gate, QualityGate, Lock),
+        *(
+            Ladder,
+            CandidateReference,
+            AdapterReference,
+            Target,
+            BuildTier,
+            HalfOptions,
+            IntegerOptions,
+            PerfTier,
+            ParityTier,
+            RerankTier,
+        ),
+        *(
+            DataSource,
+            TrecFiles,
+            Limit,
+            SessionOptions,
+            SweepOptions,
+            LoadOptions,
+            Policy,
+            Pin,
+            Gate,
+            QualityGate,
+            Lock,
+        ),
     )
 }
 
@@ -118,7 +143,9 @@ def _default(name: str, key: str, field: msgspec.inspect.Field) -> str:
 
 def _bounds(name: str, metric: catalogue.Metric) -> str:
     precisions: tuple[Precision, ...] = ("fp32", "fp16", "int8")
-    fixed = {precision: catalogue.fixed_limits(metric.tier, precision).get(name) for precision in precisions}
+    fixed = {
+        precision: catalogue.fixed_limits(metric.tier, precision, adapter=True).get(name) for precision in precisions
+    }
     if name in catalogue.LOAD_LIMITS:
         return f"fixed with `load`: {limit_text(catalogue.LOAD_LIMITS[name])}"
     shown = {precision: limit_text(limit) for precision, limit in fixed.items() if limit is not None}

@@ -11,6 +11,9 @@ import msgspec
 
 from evidence.seal import write_new
 from harness import candidate, data, launch, records
+from harness.bounds import Bounds, whole
+from harness.group_facts import facts
+from harness.prebuilt import pin
 from harness.records import (
     BuildOptions,
     Candidate,
@@ -93,11 +96,12 @@ class Bench:
     model: Path
     candidate: Candidate
     inputs: Inputs
+    adapter: Path | None = None
 
     def copy(self, root: Path) -> Bench:
         """The same, its artifacts and steps too, in another folder."""
         shutil.copytree(self.root, root)
-        return Bench(root, self.model, self.candidate, self.inputs)
+        return Bench(root, self.model, self.candidate, self.inputs, self.adapter)
 
     def request(
         self,
@@ -107,7 +111,7 @@ class Bench:
         options: TierOptions = OPTIONS,
         artifact: PrebuiltArtifact | None = None,
         provider: str = "cpu",
-        time_limit_s: float = 120.0,
+        time_limit_s: float = 600.0,
     ) -> Request:
         precision: Any = name.rpartition("-")[2]
         target = PlannedTarget(
@@ -133,7 +137,7 @@ class Bench:
         )
 
     def run(self, request: Request, prebuilt: Path | None = None) -> Ran:
-        places = launch.Places(root=self.root, model=self.model, prebuilt=prebuilt)
+        places = launch.Places(root=self.root, model=self.model, prebuilt=prebuilt, adapter=self.adapter)
         ended, redactions = launch.run_step(request, places, lambda _done, _total, _what: None)
         return Ran(self.root, request, ended, redactions)
 
@@ -144,10 +148,10 @@ class Bench:
 
     def check(self, graph: Path, name: str = "cpu-fp32") -> Ran:
         """L0 of a prebuilt graph."""
-        return self.run(self.request("L0", name, artifact=candidate.prebuilt(graph)), graph)
+        return self.run(self.request("L0", name, artifact=pin(graph)), graph)
 
 
-def bench(root: Path, model: Path, texts: tuple[tuple[str, str], ...] = PAIRS) -> Bench:
+def bench(root: Path, model: Path, texts: tuple[tuple[str, str], ...] = PAIRS, *, headless: bool = False) -> Bench:
     """A staging folder with pairs and groups, made if it is not there; the best document of each query is its own text."""
     pairs = tuple(data.Pair(query=query, document=document) for query, document in texts)
     groups = tuple(
@@ -166,7 +170,7 @@ def bench(root: Path, model: Path, texts: tuple[tuple[str, str], ...] = PAIRS) -
         write_new(root, records.GROUPS, data.render_groups(groups))
     inputs = Inputs(
         pairs=data.pair_facts(pairs, source="test"),
-        groups=data.group_facts(groups, source="test", available=len(groups), max_groups=None, max_candidates=None),
+        groups=facts(whole(groups), source="groups.jsonl", bounds=Bounds()),
     )
-    resolved = candidate.resolve(str(model), None, model.parent)
+    resolved = candidate.resolve(str(model), None, model.parent, headless=headless)
     return Bench(root, resolved.folder, resolved.candidate, inputs)

@@ -47,7 +47,10 @@ def test_every_finding_that_is_not_pass_is_a_row_worst_first(root: Example) -> N
 
 
 def test_bounds_stand_beside_every_ranking_figure(root: Example) -> None:
-    for found, bounds in ((root, "60 groups x 12 candidates"), (example(groups=6), "smoke: 6 groups x 12 candidates")):
+    for found, bounds in (
+        (root, "60 groups x 12 candidates, 512 tokens"),
+        (example(groups=6), "smoke: 6 groups x 12 candidates, 512 tokens"),
+    ):
         ranked = [rows for rows in tables(markdown.render(found.records, DIGEST)) if rows[0][-1] == "On"]
         assert len(ranked) == 2
         assert {row[-1] for rows in ranked for row in rows[2:]} == {bounds}

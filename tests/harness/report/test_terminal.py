@@ -49,13 +49,13 @@ def test_ladder_coverage_and_figures_are_there(root: Example) -> None:
     assert "cpu-int8  ✓ PASS 3.9 s  ✓ PASS 6.2 s           ✗ FAIL 2.4 s  – NOT RUN" in text
     assert "partial at L3 rerank: reached cpu-fp32; missed cpu-fp16, cpu-int8" in text
     assert "p50 48.21 ms (95% 47.7 to 48.8), 651.3 pairs/s, peak RSS 262.5 MB" in text
-    assert "[60 groups x 12 candidates]" in text
+    assert "[60 groups x 12 candidates, 512 tokens]" in text
     assert "smoke" not in text
 
 
 def test_few_groups_are_called_a_smoke_test_and_claim_nothing() -> None:
     text = " ".join(shown(example(groups=6).records).split())
-    assert "[smoke: 6 groups x 12 candidates]" in text
+    assert "[smoke: 6 groups x 12 candidates, 512 tokens]" in text
     assert "no claim of accuracy" in text
 
 

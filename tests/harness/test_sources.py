@@ -1,0 +1,310 @@
+"""Datasets and mteb tasks are read by the real client libraries from a hub on loopback: pinned, bounded, and every failure named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import launch, sources
+from harness.bounds import Bounds
+from harness.errors import AskedWrongly, LadderError, Unavailable
+from harness.group_facts import source_of
+from harness.records import DataSource, RerankOptions, TrecFiles
+from tests.harness.test_trec import FILES
+from tests.support.hub import COMMIT, Hub, Repository
+from tests.support.rankings import (
+    SCIDOCS,
+    SCIDOCS_COMMIT,
+    TASK,
+    TASK_COMMIT,
+    TASK_PLACE,
+    answers,
+    ask,
+    dataset,
+    download,
+    jsonl,
+    parquet,
+    row,
+    scidocs,
+    sharded,
+    task_repository,
+)
+
+OTHER = "2" * 40
+GRADED = {"query": "tea", "docs": ["a", "b", "c"], "labels": [0, 3, 1]}
+FAULTY: dict[str, tuple[list[Any], str]] = {
+    "no column": ([{"query": "a", "positive": ["b"]}], "row 1: expected a column 'negative', got query, positive; name it in the ladder"),
+    "number": ([row(1), {**row(2), "query": 7}], ""),
+    "no query": ([row(1), {**row(2), "query": " "}], "row 2: expected text in 'query', got empty text; correct the row"),
+    "no list": ([{**row(1), "positive": 3}], "row 1: expected text or a list of texts in 'positive', got int; correct the row"),
+    "null": (
+        [row(1), {**row(2), "negative": ["a", None]}],
+        "row 2: expected a list of texts in 'negative', got null at place 2; correct the row",
+    ),
+    "nothing": ([{"query": "a", "positive": [], "negative": []}], "row 1: expected at least one candidate, got none; correct the row"),
+}  # fmt: skip
+
+
+def source(name: str = "some/ranking", revision: str = COMMIT, **more: Any) -> DataSource:
+    return DataSource(dataset=name, revision=revision, **more)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Hub]:
+    """A hub with good data sets, faulty ones, and one for each way in which a hub refuses."""
+    good = {"test.jsonl": jsonl([row(1), row(2)]), "README.md": b"---\nlicense: mit\n---\n"}
+    broken = jsonl([row(1), row(2)]) + b'{"query": "x", "positive": [\n' + jsonl([row(3)])
+    repositories = {
+        "some/ranking": dataset(sharded()),
+        "some/parquet": dataset({"test.parquet": parquet([row(1), row(2)])}),
+        "some/graded": dataset({"test.jsonl": jsonl([GRADED, {**GRADED, "labels": [1, 2]}])}),
+        "some/twice": Repository({COMMIT: good, OTHER: {"test.jsonl": jsonl([row(9)])}}, kind="dataset"),
+        "some/broken": dataset({"test.jsonl": broken}),
+        "some/gated": dataset(good, gated=True),
+        "some/private": dataset(good, private=True),
+        "some/failing": dataset(good, status=500),
+        "some/limited": dataset(good, status=429),
+        "some/cut": dataset(good, cut_after=10),
+        "some/old": dataset(good, moved="some/new"),
+        "some/new": dataset(good),
+        SCIDOCS: scidocs(),
+        TASK_PLACE: task_repository(),
+    }
+    repositories |= {
+        f"faulty/{name.replace(' ', '-')}": dataset({"test.jsonl": jsonl(rows)}) for name, (rows, _) in FAULTY.items()
+    }
+    with Hub(repositories) as running:
+        yield running
+
+
+def texts(group: dict[str, Any]) -> list[tuple[str, float]]:
+    return [(doc["text"], doc["gain"]) for doc in group["candidates"]]
+
+
+def test_a_streamed_dataset_is_stopped_as_soon_as_the_bound_is_met(tmp_path: Path, served: Hub) -> None:
+    """Of four shards of three rows, two groups need the first alone: nothing of the others is sent."""
+    found = answers(tmp_path, served.endpoint, [ask(source(), Bounds(groups=2, candidates=10))])
+    code, groups, read = found[0]
+    assert (code, read) == (0, {"read": 2, "whole": False, "left_out": 0})
+    assert [group["query"] for group in groups] == ["query 0", "query 1"]
+    assert texts(groups[0]) == [(f"paper 0 cited {n}", 1.0) for n in range(5)] + [
+        (f"paper 0 other {n}", 0.0) for n in range(5)
+    ]
+    sent = [path for path in served.served if path.startswith("data/")]
+    assert sent == ["data/test-00000-of-00004.jsonl"]
+    assert not any("/main" in line for line in served.requests)
+
+
+def test_rows_are_read_in_all_their_forms(tmp_path: Path, served: Hub) -> None:
+    named = {"query": "query", "documents": "docs", "gains": "labels"}
+    asks = [
+        ask(source(), Bounds(groups=5, select="seeded", seed=1)),
+        ask(source("some/parquet")),
+        ask(source("some/graded", **named), Bounds(groups=1)),
+        ask(source("some/graded", **named)),
+    ]
+    sample, columns, graded, uneven = answers(tmp_path, served.endpoint, asks)
+    assert (len(sample[1]), sample[2]) == (5, {"read": 12, "whole": True, "left_out": 0})
+    assert [group["query"] for group in columns[1]] == ["query 1", "query 2"]
+    assert texts(graded[1][0]) == [("a", 0.0), ("b", 3.0), ("c", 1.0)]
+    name = source_of(source("some/graded"))
+    assert uneven == [64, f"dataset {name}: row 2: expected as many gains as documents, got 3 and 2; correct the row"]
+
+
+def test_a_faulty_row_is_named_with_its_column_and_what_was_there(tmp_path: Path, served: Hub) -> None:
+    cases = {name: text for name, (_, text) in FAULTY.items() if text}
+    asked = {name: source(f"faulty/{name.replace(' ', '-')}") for name in cases}
+    found = answers(tmp_path, served.endpoint, [ask(item) for item in asked.values()])
+    assert found == [[64, f"dataset {source_of(item)}: {cases[name]}"] for name, item in asked.items()]
+
+
+def test_a_broken_line_of_a_hub_file_is_named_with_the_row_before_it(tmp_path: Path, served: Hub) -> None:
+    code, said = answers(tmp_path, served.endpoint, [ask(source("some/broken"))])[0]
+    assert code == 64
+    assert said.startswith(
+        f"dataset {source_of(source('some/broken'))}: after row 0: expected a row that can be read, got "
+    )
+    assert said.endswith("; mend the data, or pin another commit")
+
+
+def test_a_split_or_config_that_is_not_there_is_named(tmp_path: Path, served: Hub) -> None:
+    asks = [ask(source("some/new", split="dev")), ask(source("some/new", config="fr"))]
+    (one, split), (two, config) = answers(tmp_path, served.endpoint, asks)
+    assert (one, two) == (64, 64)
+    assert split == f"dataset some/new@{COMMIT}:dev: expected a split of the dataset, got 'dev'; it has test"
+    assert config.startswith(
+        f"dataset some/new@{COMMIT}:fr:test: expected data files of such a config, got BuilderConfig 'fr'"
+    )
+    assert config.endswith("; correct the config in the ladder, or name another dataset")
+
+
+def test_every_refusal_of_a_hub_is_one_line_with_dataset_and_revision(tmp_path: Path, served: Hub) -> None:
+    none = "expected a repository of that name, got none that is open to this user; correct the name, or set HF_TOKEN if it is private"
+    limited = "expected an answer, got HTTP status 429 and no copy in the cache; the hub limits the rate; wait, or set HF_TOKEN"
+    expected = {
+        f"some/none@{COMMIT}": (64, none),
+        f"some/private@{COMMIT}": (64, none),
+        f"some/new@{OTHER}": (64, "expected that commit, got none in the repository; no other is taken, so correct it"),
+        f"some/old@{COMMIT}": (64, "expected a repository of that name, got one that moved to some/new; name that one"),
+        f"some/gated@{COMMIT}": (30, "expected access, got a gated repository; accept its terms on the hub and set HF_TOKEN"),
+        f"some/failing@{COMMIT}": (30, "expected an answer, got HTTP status 500 and no copy in the cache; try again later"),
+        f"some/limited@{COMMIT}": (30, limited),
+    }  # fmt: skip
+    asks = [ask(source(*name.split("@"))) for name in expected]
+    found = answers(tmp_path, served.endpoint, asks)
+    said = [[code, f"dataset {name.replace('@', ' at revision ')}: {text}"] for name, (code, text) in expected.items()]
+    assert found == said
+
+
+def test_a_file_that_is_always_cut_off_is_a_download_that_was_not_complete(tmp_path: Path, served: Hub) -> None:
+    code, said = answers(tmp_path, served.endpoint, [ask(source("some/cut"))])[0]
+    assert code == 30
+    assert said.startswith(f"dataset some/cut at revision {COMMIT}: expected a complete download, got ")
+
+
+def test_a_commit_that_is_cached_is_never_taken_for_another(tmp_path: Path, served: Hub) -> None:
+    """``datasets`` itself falls back to whatever commit of the name it has cached."""
+    asks = [ask(source("some/twice")), ask(source("some/twice", OTHER)), ask(source("some/twice", "3" * 40))]
+    first, second, third = answers(tmp_path, served.endpoint, asks)
+    assert [group["query"] for group in first[1]] == ["query 1", "query 2"]
+    assert [group["query"] for group in second[1]] == ["query 9"]
+    assert third[0] == 64
+
+
+def test_offline_a_dataset_comes_from_the_cache_and_without_a_copy_it_is_named(tmp_path: Path, served: Hub) -> None:
+    download(tmp_path, served.endpoint, "some/twice", COMMIT)
+    before = len(served.requests)
+    asks = [ask(source("some/twice")), ask(source("some/twice", OTHER)), ask(source("some/parquet"))]
+    found, other, missing = answers(tmp_path, served.endpoint, asks, HF_HUB_OFFLINE="1")
+    assert [group["query"] for group in found[1]] == ["query 1", "query 2"]
+    none = "expected it in the cache, since the client is offline, got no copy; unset HF_HUB_OFFLINE"
+    assert other == [30, f"dataset some/twice at revision {OTHER}: {none}"]
+    assert missing == [30, f"dataset some/parquet at revision {COMMIT}: {none}"]
+    assert len(served.requests) == before
+    unreachable = answers(tmp_path, "http://127.0.0.1:9", asks[:1])
+    assert unreachable == [found]
+
+
+def test_a_token_is_shown_to_the_hub_and_stands_in_no_answer(tmp_path: Path, served: Hub) -> None:
+    token = "hf_" + "aB3" * 11
+    asks = [ask(source()), ask(source("some/gated")), ask(source("some/broken"))]
+    found = answers(tmp_path, served.endpoint, asks, HF_TOKEN=token)
+    assert f"Bearer {token}" in served.tokens
+    assert token not in json.dumps(found)
+
+
+def test_an_mteb_task_gives_its_candidates_with_gains_in_the_order_of_its_queries(tmp_path: Path, served: Hub) -> None:
+    asks = [
+        ask(DataSource(mteb=TASK, revision=TASK_COMMIT)),
+        ask(DataSource(mteb=TASK, revision=TASK_COMMIT), Bounds(groups=1, candidates=2)),
+        ask(DataSource(mteb=TASK, revision=COMMIT)),
+        ask(DataSource(mteb=TASK, revision=TASK_COMMIT, split="dev")),
+        ask(DataSource(mteb="SciDocsRRR", revision=TASK_COMMIT)),
+        ask(DataSource(mteb="Banking77Classification", revision=TASK_COMMIT)),
+    ]
+    whole, first, moved, split, unknown, other = answers(tmp_path, served.endpoint, asks)
+    assert whole[0] == 0, whole
+    assert [(group["query_id"], group["query"]) for group in whole[1]] == [("q2", "query 2"), ("q1", "query 1")]
+    assert texts(whole[1][1]) == [("title 1 text 1", 0.0), ("title 3 text 3", 1.0), ("text 0", 2.0)]
+    assert [group["query_id"] for group in first[1]] == ["q2"]
+    import mteb
+
+    assert moved == [
+        64,
+        (
+            f"mteb task {TASK}: expected the revision {COMMIT}, got {TASK_COMMIT} of {TASK_PLACE},"
+            f" which mteb {mteb.__version__} loads; pin that one, or name the repository itself as dataset"
+        ),
+    ]
+    assert split == [64, f"mteb task {TASK}: expected a split of the task, got 'dev'; it has test"]
+    assert unknown[0] == 64
+    assert unknown[1].startswith(f"mteb task SciDocsRRR: expected a task that mteb {mteb.__version__} knows, got ")
+    assert other == [
+        64,
+        "mteb task Banking77Classification: expected a reranking task, got one of type Classification; name another",
+    ]
+
+
+@pytest.fixture
+def hub_home(tmp_path: Path, served: Hub, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.setenv("HF_ENDPOINT", served.endpoint)
+    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def test_the_published_set_is_bounded_as_published(hub_home: Path) -> None:
+    told: list[tuple[int, int, str]] = []
+    options = RerankOptions(data=source(SCIDOCS, SCIDOCS_COMMIT), groups=2, candidates=10)
+    groups, fact = sources.load(options, 0, hub_home, lambda done, total, what: told.append((done, total, what)))
+    assert [sum(doc.gain > 0 for doc in group.candidates) for group in groups] == [5, 5]
+    assert (fact.source, fact.rows, fact.bounds) == (
+        f"{SCIDOCS}@{SCIDOCS_COMMIT}:test",
+        2,
+        {"groups": 2, "candidates": 10},
+    )
+    assert fact.notes == (
+        "first 2 groups; the source was read no further",
+        "20 candidates, 10 to 10 a group",
+        "2 of 2 groups with all positives first, so source order alone ranks them perfectly",
+    )
+    assert told[-1] == (2, 2, "groups read")
+
+
+def test_a_child_hands_on_whose_fault_it_was(hub_home: Path) -> None:
+    asked = source(positive="relevant")
+    with pytest.raises(LadderError) as caught:
+        launch.load_dataset(asked, Bounds(groups=1), source_of(asked))
+    assert str(caught.value) == (
+        f"dataset some/ranking@{COMMIT}:test: row 1: expected a column 'relevant', got query, positive, negative;"
+        " name it in the ladder"
+    )
+    gated = source("some/gated")
+    with pytest.raises(Unavailable, match=f"^dataset some/gated at revision {COMMIT}: expected access, got a gated"):
+        launch.load_dataset(gated, Bounds(groups=1), source_of(gated))
+
+
+def test_a_parquet_file_beside_the_ladder_is_read_as_its_rows_are(tmp_path: Path) -> None:
+    (tmp_path / "g.parquet").write_bytes(parquet([row(1), row(2), row(3)]))
+    groups, fact = sources.load(RerankOptions(data="g.parquet", groups=2, candidates=7), 0, tmp_path)
+    assert [(group.query, len(group.candidates)) for group in groups] == [("query 1", 7), ("query 2", 7)]
+    assert (fact.source, fact.rows) == ("g.parquet", 2)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR0")
+    with pytest.raises(LadderError, match=r"^bad\.parquet: expected a parquet file, got .*; write it again$"):
+        sources.load(RerankOptions(data="bad.parquet"), 0, tmp_path)
+
+
+def test_trec_files_beside_the_ladder_are_read_and_what_is_missing_is_named(tmp_path: Path) -> None:
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    files = TrecFiles(queries="q.tsv", docs="d.tsv", qrels="qrels", run="run")
+    groups, fact = sources.load(RerankOptions(data=DataSource(trec=files), groups=1, unjudged="drop"), 0, tmp_path)
+    assert [group.query_id for group in groups] == ["1"]
+    assert fact.notes == (
+        "first 1 of 2 groups",
+        "1 groups without both a positive and a negative dropped before the bound",
+        "1 relevant documents are in no candidate list: no ranking can find them",
+        "3 candidates, 3 to 3 a group",
+        "1 of 1 groups with fewer than 10 candidates: recall and hit rate at 10 say nothing of them",
+        "1 of 1 groups with all positives first, so source order alone ranks them perfectly",
+    )
+    (tmp_path / "qrels").unlink()
+    with pytest.raises(AskedWrongly) as caught:
+        sources.load(RerankOptions(data=DataSource(trec=files)), 0, tmp_path)
+    assert str(caught.value) == (
+        "qrels: expected a file beside the ladder, got No such file or directory; correct the path in the ladder"
+    )
+
+
+def test_two_uploads_of_one_name_give_two_digests(hub_home: Path) -> None:
+    facts = [
+        sources.load(RerankOptions(data=source("some/twice", revision), groups=1), 0, hub_home)[1]
+        for revision in (COMMIT, OTHER)
+    ]
+    assert facts[0].digest != facts[1].digest
+    assert [fact.source for fact in facts] == [f"some/twice@{COMMIT}:test", f"some/twice@{OTHER}:test"]
