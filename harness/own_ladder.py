@@ -8,7 +8,7 @@ another machine, so the folder's name blocks nothing; a hub model and its revisi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import get_args
 
@@ -24,13 +24,17 @@ from harness.records import (
     TIERS,
     DataFact,
     Finding,
+    Measurement,
+    Measurements,
     Outcome,
     Plan,
+    PlannedStep,
     PlannedTarget,
     PrebuiltArtifact,
     Precision,
     Qualification,
     Record,
+    Request,
     Tier,
     Verdict,
     to_json,
@@ -56,8 +60,14 @@ class Under(Record, frozen=True):
         return self.claim.verdict
 
 
-def judge_under(judged: Rejudged, ladder_bytes: bytes, where: str) -> Under | None:
-    """Judge again under another ladder; None when the root has no records to judge. Raises ``LadderError`` for a bad ladder."""
+def judge_under(
+    judged: Rejudged, ladder_bytes: bytes, where: str, measure: Callable[[Request], Measurements] | None = None
+) -> Under | None:
+    """Judge again under another ladder; None when the root has no records to judge. Raises ``LadderError`` for a bad ladder.
+
+    ``measure`` derives the measurements of a step from its raw samples. L3 is derived again where its limits differ: they say at
+    which cut-offs it is measured, and the chance of a random scorer is that of meeting them.
+    """
     asked = ladder.parse(ladder_bytes, where)
     if judged.records is None:
         return None
@@ -74,6 +84,8 @@ def judge_under(judged: Rejudged, ladder_bytes: bytes, where: str) -> Under | No
             if why is not None:
                 outcome = _outcome(own, target.name, step.tier, (), f"{ELSE}: {why.name} {why.sealed}, not {why.own}")
             elif measured is not None:
+                if measure is not None and measured and step.tier == "L3":
+                    measured = _derived(sealed, target, step, measured, measure)
                 outcome = _outcome(own, target.name, step.tier, judge.judge(step.limits, measured), "")
             elif left is not None:
                 outcome = _outcome(own, target.name, step.tier, (), left.outcome.reason)
@@ -91,6 +103,20 @@ def judge_under(judged: Rejudged, ladder_bytes: bytes, where: str) -> Under | No
         claim=claim,
         outcomes=outcomes,
     )
+
+
+def _derived(
+    sealed: Plan,
+    target: PlannedTarget,
+    step: PlannedStep,
+    measured: tuple[Measurement, ...],
+    measure: Callable[[Request], Measurements],
+) -> tuple[Measurement, ...]:
+    """What the step's samples give under the limits of ``step``; as it was measured where these are the sealed ones."""
+    was = next((one for t in sealed.targets if t.name == target.name for one in t.steps if one.tier == step.tier), None)
+    if was is None or was.limits == step.limits:
+        return measured
+    return measure(plan.request(sealed, "", target, step.tier, "")).measurements
 
 
 def _plan(asked: Ladder, ladder_bytes: bytes, sealed: Plan) -> Plan:

@@ -390,15 +390,22 @@ class ScoresRaw(Record, frozen=True):
 
 
 class QueryScores(Record, frozen=True):
-    """The metrics of one query for one scorer, expected over ties."""
+    """The metrics of one query for one scorer by name (``ndcg_at_10``, ``map``), expected over ties.
 
-    ndcg_at_10: float
-    mrr_at_10: float
-    average_precision: float
+    ``worst`` and ``best`` hold those that ties leave open: the value of the worst and of the best order of the ties.
+    """
+
+    expected: dict[str, float]
+    worst: dict[str, float]
+    best: dict[str, float]
 
 
 class QueryRow(Record, frozen=True):
-    """One query of L3; null where a group has no positive or a score is not finite. ``judged`` groups count in the means."""
+    """One query of L3; null where a group has no positive or a score is not finite. ``judged`` groups count in the means.
+
+    ``agreement`` is by name how alike artifact and reference rank; a name is absent where nothing can be said (overlap at k with at
+    most k candidates).
+    """
 
     query_id: str
     candidates: int
@@ -406,6 +413,7 @@ class QueryRow(Record, frozen=True):
     judged: bool
     artifact: QueryScores | None
     reference: QueryScores | None
+    agreement: dict[str, float]
 
 
 class PerQuery(Record, frozen=True):

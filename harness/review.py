@@ -15,14 +15,17 @@ import msgspec
 
 from evidence.manifest import DIGEST, Fault
 from evidence.report import AUTHENTICITY
-from harness import attest, dsse, own_ladder, records, vouch
+from harness import attest, derive, dsse, own_ladder, records, vouch
 from harness.account import of_review
 from harness.answer import EXIT_NOT_INTACT, Checked, check
 from harness.errors import AskedWrongly
+from harness.judge_rerank import smoke
 from harness.ladder import parse
 from harness.own_ladder import Under
+from harness.recheck import Rejudged
 from harness.records import Verdict
 from harness.report.cases import Account
+from harness.root import merged
 from harness.run import exit_code
 from harness.step import now
 from harness.vouch import Vouched
@@ -135,7 +138,9 @@ def review(asked: Asked, progress: Callable[[int, int], None] | None = None) -> 
     under = None
     if asked.ladder is not None:
         name, data = asked.ladder
-        under = own_ladder.judge_under(judged, data, name) if judged is not None else None
+        if judged is not None and judged.records is not None:
+            read, _ = merged(judged.records.lineage, checked.opened.read, checked.opened.paths)
+            under = own_ladder.judge_under(judged, data, name, lambda request: derive.measure(request, read))
     found = None
     if judged is not None and judged.records is not None and not judged.faults:
         sealed = checked.opened.read(records.LADDER)
@@ -211,6 +216,7 @@ def answer(reviewed: Reviewed) -> dict[str, Any]:
         "intact": report.ok and not checked.faults,
         "verdict": reviewed.verdict,
         "sealed_verdict": judged.verdict if judged is not None and not checked.faults else None,
+        "smoke": _smoke(judged) if judged is not None and not checked.faults else [],
         "authenticity": reached[0] if reached else "none",
         "authenticity_means": "; ".join(means),
         "reached": reached,
@@ -226,6 +232,12 @@ def account(reviewed: Reviewed, answered: dict[str, Any]) -> Account:
     """Every case of a verification, for the formats of other tools; ``answered`` is its ``answer``."""
     under = (reviewed.under.claim, reviewed.under.outcomes) if reviewed.under is not None else None
     return of_review(reviewed.checked, answered, under)
+
+
+def _smoke(judged: Rejudged) -> list[str]:
+    """Why an L3 of the root is a functional smoke test, each reason once."""
+    steps = judged.records.steps.values() if judged.records is not None else ()
+    return list(dict.fromkeys(filter(None, (smoke(step.outcome.findings) for step in steps))))
 
 
 def _ladder(under: Under) -> dict[str, Any]:

@@ -60,8 +60,7 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
     lines += [f"- Replaces {_code(old.digest)}: {_code(old.reason)}" for old in records.lineage.supersedes]
     lines.append(f"- Root digest: {_code(digest)}")
     yield "\n".join(lines)
-    if _smoke(records):
-        yield f"> {view.SMOKE_NOTE}"
+    yield from (f"> {label}" for label in view.smoke_labels(records))  # own words and names of metrics only
 
 
 def _coverage(records: RootRecords) -> str:
@@ -72,10 +71,6 @@ def _coverage(records: RootRecords) -> str:
         if names
     ]
     return f"{'complete' if coverage.complete else 'partial'} at {view.tier_name(coverage.goal)}: " + "; ".join(parts)
-
-
-def _smoke(records: RootRecords) -> bool:
-    return any(found.smoke for t in records.plan.targets if (found := view.bounds(records, t.name)))
 
 
 def _problems(records: RootRecords) -> Iterator[str]:
@@ -90,6 +85,7 @@ def _problems(records: RootRecords) -> Iterator[str]:
         for finding in problem.findings:
             unit = wording.unit_of(finding.metric)
             value = wording.found(finding) if finding.value is not None else escape.shorten(finding.text, 300)
+            value += f": {why}" if finding.value is not None and (why := wording.why(finding)) else ""
             rows.append(
                 (
                     *start,
@@ -144,7 +140,8 @@ def _figures(records: RootRecords, tier: Tier) -> Iterator[str]:
     rows = []
     for target in records.plan.targets:
         found = dict(view.key_figures(records, target.name, tier))
-        if found:
+        smoke = view.smoke(records, target.name) if tier == "L3" else ""
+        if found or smoke:
             cells = [_plain(found.get(label, "–")) for label, _ in view.KEY_FIGURES[tier]]
             limits = [str(view.bounds(records, target.name) or "unknown")] if tier == "L3" else []
             rows.append((_code(target.name), *cells, *limits))
@@ -170,7 +167,7 @@ def _load(records: RootRecords) -> Iterator[str]:
 
 def _scorers(records: RootRecords) -> Iterator[str]:
     """nDCG@10 of the scorers beside the model, a row a target, in one order for all."""
-    found = {t.name: dict(view.scorer_rows(records, t.name)) for t in records.plan.targets}
+    found = {t.name: {name: m.value for name, m in view.scorer_rows(records, t.name)} for t in records.plan.targets}
     names = list(view.ROW_NAMES.values())
     rows = [
         (

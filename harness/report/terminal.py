@@ -91,9 +91,10 @@ def _finding(finding: Finding) -> Text:
         return line.append(f", no number: {_clean(finding.text)}", "default")
     line.append(f", found {_clean(wording.found(finding))}", "default")
     line.append(f", {wording.margin(finding)}", "dim")
-    return (
-        line if finding.verdict == "FAIL" else line.append(f" {wording.sign(finding.verdict)}", STYLES[finding.verdict])
-    )
+    if finding.verdict != "FAIL":
+        line.append(f" {wording.sign(finding.verdict)}", STYLES[finding.verdict])
+    why = wording.why(finding)
+    return line.append(f": {_clean(why)}", "default") if why else line
 
 
 def _ladder(records: RootRecords) -> RenderableType:
@@ -144,6 +145,8 @@ def _figures(records: RootRecords, target: PlannedTarget) -> list[RenderableType
             table.add_row(f"  {view.tier_name(tier)}", Text(text + (f" [{limits}]" if limits else "")))
     for warning in view_perf.warnings(records, target.name):
         table.add_row("  warning", Text(_clean(warning), "yellow"))
+    if view.smoke(records, target.name):
+        table.add_row(f"  {view.tier_name('L3')}", Text(str(view.bounds(records, target.name) or view.SMOKE)))
     if target.deferred is not None:
         table.add_row("  deferred", Text(_clean(target.deferred)))
     head = Text(escape.terminal(target.name), "bold")
@@ -161,13 +164,11 @@ def _facts(records: RootRecords) -> list[RenderableType]:
     ]
     lines += [_field("kept", view.carried_line(entry)) for entry in view.carried(records)]
     lines += [_field("past", f"replaces {old.digest}: {old.reason}") for old in records.lineage.supersedes]
-    smoke = any(bounds.smoke for t in plan.targets if (bounds := view.bounds(records, t.name)))
     data = plan.inputs.groups
     if data is not None:
         lines.append(_field("ranked", f"{data.source}, {wording.bounds(data.bounds)}, {data.digest}"))
         lines += [_field("", note) for note in data.notes]
-    if smoke:
-        lines.append(_field("smoke", view.SMOKE_NOTE.removeprefix("Smoke test: ")))
+    lines += [_field("smoke", label) for label in view.smoke_labels(records)]
     return lines
 
 

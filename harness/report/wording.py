@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from harness.judge import sentence
 from harness.metrics import catalogue
 from harness.records import Finding, Limit, Measurement, Value, Verdict
 
@@ -125,6 +126,14 @@ def found(finding: Finding) -> str:
     if interval is not None and unit == "bytes":
         return text + _bytes_between(interval, binary=binary)
     return text + between(interval)
+
+
+def why(finding: Finding) -> str:
+    """What a finding says beside its numbers: how many groups would decide, which scorer would pass; empty where there is nothing."""
+    unit = unit_of(finding.metric)
+    plain = sentence(finding.metric, finding.limit, finding.value, finding.interval, unit, "")
+    start, _, rest = finding.text.partition(f"{plain}: ")
+    return rest if not start else ""
 
 
 def share_used(finding: Finding) -> float | None:

@@ -77,3 +77,18 @@ def test_an_unknown_measurement_says_why() -> None:
 
 def test_every_verdict_has_a_sign_and_a_word_of_its_own() -> None:
     assert len(set(wording.SYMBOLS.values())) == len(set(wording.WORDS.values())) == len(wording.SYMBOLS) == 5
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ({}, "no bound"),
+        ({"candidates": 10, "groups": 2}, "at most 10 candidates a group, at most 2 groups"),
+        (
+            {"groups": 50, "select": "stratified", "negatives": "seeded", "seed": 7, "unjudged": "drop"},
+            "at most 50 groups, a stratified sample, seeded negatives, groups that cannot be judged: drop, seed 7",
+        ),
+    ],
+)
+def test_bounds_are_said_in_one_line(stated: dict[str, Value], words: str) -> None:
+    assert wording.bounds(stated) == words
