@@ -21,7 +21,7 @@ import click
 
 from harness.cli_approve import review
 from harness.cli_bisect import bisect
-from harness.cli_common import as_json, junit, print_json, refuse_existing, safe, sarif
+from harness.cli_common import as_json, compared_with, junit, print_json, refuse_existing, safe, sarif
 from harness.cli_cover import cover
 from harness.cli_diff import diff
 from harness.cli_export import export
@@ -59,6 +59,10 @@ def cli() -> None:
 @click.option("--rerun", multiple=True, metavar="TIER[:TARGET]", help="... all but these, which run again. Repeatable.")
 @junit
 @sarif
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts."
+)
+@click.option("--baseline-digest", metavar="DIGEST", help="The root digest that the baseline must have.")
 @as_json
 def run(
     ladder: Path,
@@ -71,6 +75,8 @@ def run(
     rerun: tuple[str, ...],
     junit: Path | None,
     sarif: Path | None,
+    baseline: Path | None,
+    baseline_digest: str | None,
     as_json: bool,
 ) -> int:
     """Climb LADDER and seal a root.
@@ -85,7 +91,7 @@ def run(
         refuse_existing(path)
     asked = Asked(supersede, reason, preserve, rerun)
     asked.check()
-    prepared = prepare(ladder, model, target)
+    prepared = prepare(ladder, model, target, compared_with(baseline, baseline_digest))
     past = look_back(asked, prepared.plan, ladder.parent)
     place = out or _default_out(prepared.plan.ladder)
     for number in (signal.SIGTERM, signal.SIGHUP):  # what CI sends: what was measured is sealed all the same

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.errors import AskedWrongly
+
+if TYPE_CHECKING:
+    from harness.baseline import Baseline
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout.")
 
@@ -57,3 +61,14 @@ def write_new(path: Path, content: str) -> None:
         raise AskedWrongly(
             f"{path}: expected a new file that can be written, got {error.strerror}; name another or remove it"
         ) from error
+
+
+def compared_with(root: Path | None, digest: str | None) -> Baseline | None:
+    """The root that L1 is compared with, looked at before anything else."""
+    if root is None:
+        if digest is not None:
+            raise AskedWrongly("--baseline-digest: expected it with --baseline ROOT, got it alone; name the root")
+        return None
+    from harness import baseline
+
+    return baseline.look(root, digest)

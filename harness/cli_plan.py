@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli_common import as_json
+from harness.cli_common import as_json, compared_with
 from harness.errors import AskedWrongly
 from harness.matrix import By
 
@@ -18,6 +18,7 @@ _FILE = click.Path(path_type=Path)
 @click.argument("ladder", type=_FILE, nargs=-1, required=True)
 @click.option("--model", metavar="DIR|ID", help="Another candidate: a folder, or ID@REVISION (40 hex) on a hub.")
 @click.option("--target", multiple=True, metavar="NAME", help="Only this target; the others are deferred. Repeatable.")
+@click.option("--baseline", type=_FILE, metavar="ROOT", help="Compare L1 with this root's artifacts.")
 @click.option("--matrix", is_flag=True, help="Print the matrix of a CI workflow instead: one job a group of targets.")
 @click.option(
     "--by",
@@ -28,7 +29,13 @@ _FILE = click.Path(path_type=Path)
 )
 @as_json
 def plan(
-    ladder: tuple[Path, ...], model: str | None, target: tuple[str, ...], matrix: bool, by: By, as_json: bool
+    ladder: tuple[Path, ...],
+    model: str | None,
+    target: tuple[str, ...],
+    baseline: Path | None,
+    matrix: bool,
+    by: By,
+    as_json: bool,
 ) -> int:
     """Print the fully materialised plan of LADDER, and which values were defaults. Nothing is measured.
 
@@ -46,7 +53,7 @@ def plan(
     from harness.records import to_json
     from harness.run import prepare
 
-    made = prepare(ladder[0], model, target).plan
+    made = prepare(ladder[0], model, target, compared_with(baseline, None)).plan
     if as_json:
         click.echo(to_json(made).decode(), nl=False)
     else:

@@ -30,7 +30,7 @@ SOFTWARE: dict[Tier, tuple[str, ...]] = {
 
 DATA: dict[Tier, tuple[str, ...]] = {
     "L0": ("pairs", "calibration"),
-    "L1": ("pairs",),
+    "L1": ("pairs", "baseline"),
     "L2": ("pairs",),
     "L3": ("groups",),
 }

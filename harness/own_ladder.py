@@ -40,8 +40,8 @@ from harness.records import (
     to_json,
 )
 
-_TIMES = frozenset({"time_limit_s", "memory_limit_bytes", "deadlock_s"})
-"""Options that change no number, only when something is ended."""
+_APART = frozenset({"time_limit_s", "memory_limit_bytes", "deadlock_s", "eager"})
+"""Options that change no number: when something is ended, and what is measured beside (without it, its metric is null)."""
 
 
 class Under(Record, frozen=True):
@@ -129,6 +129,7 @@ def _plan(asked: Ladder, ladder_bytes: bytes, sealed: Plan) -> Plan:
         groups_blocked=None,
         calibration=sealed.inputs.calibration or empty,
         lock=(sealed.inputs.lock or empty) if asked.lock is not None else None,
+        baseline=sealed.inputs.baseline or empty,
     )
     if asked.tiers.L3 is not None:  # the pin is compared in _options, where a difference blocks and is no refusal
         unpinned = msgspec.structs.replace(asked.tiers.L3, digest=None)
@@ -194,7 +195,7 @@ def _options(asked: Ladder, own: Plan, sealed: Plan) -> Iterator[Difference]:
                     target.name for target in own.targets if target.precision == name
                 ]  # L0 has options by precision
                 for target in precise if name in get_args(Precision) else [""]:
-                    blocks = name not in _TIMES
+                    blocks = name not in _APART
                     yield _option(tier, name, _shown(was[name]), _shown(now[name]), target=target, blocks=blocks)
         if tier == "L3" and pin not in {None, groups}:
             yield _option(tier, "digest", groups, str(pin), blocks=True)

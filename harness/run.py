@@ -13,6 +13,7 @@ import msgspec
 
 from evidence import manifest, seal
 from harness import adapter, candidate, data, gates, judge, ladder, launch, plan, quality, records, sources, step
+from harness.baseline import Baseline
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotSealed, Unavailable
 from harness.prebuilt import pin
@@ -45,6 +46,7 @@ class Prepared(Record, frozen=True):
     adapter_folder: Path | None
     prebuilt: dict[str, Path]
     files: dict[str, bytes]
+    baseline: Baseline | None = None
 
 
 class Climbed(Record, frozen=True):
@@ -56,8 +58,10 @@ class Climbed(Record, frozen=True):
     interrupted: bool
 
 
-def prepare(ladder_path: Path, model: str | None = None, only: Sequence[str] = ()) -> Prepared:
-    """Read, resolve and plan, ``only`` the targets of these names if there are any; writes nothing but the hub client's cache.
+def prepare(
+    ladder_path: Path, model: str | None = None, only: Sequence[str] = (), beside: Baseline | None = None
+) -> Prepared:
+    """Read, resolve and plan, ``only`` these targets if any, L1 compared with ``beside``; writes nothing but the hub client's cache.
 
     Raises LadderError, CandidateError or Unavailable.
     """
@@ -72,6 +76,13 @@ def prepare(ladder_path: Path, model: str | None = None, only: Sequence[str] = (
     paths = {t.name: base / t.artifact for t in climbed if t.artifact is not None and t.deferred is None}
     prebuilt: dict[str, PrebuiltArtifact] = {target: pin(path) for target, path in paths.items()}
     inputs, files = _inputs(asked, base)
+    if beside is not None:
+        if asked.tiers.L1 is None:
+            raise AskedWrongly(
+                f"--baseline {beside.root}: expected a ladder that climbs L1, got one with the goal {asked.goal}; leave it out"
+            )
+        inputs = msgspec.structs.replace(inputs, baseline=beside.fact)
+        files[records.BASELINE] = beside.manifest
     made = plan.make(asked, ladder_bytes, resolved.candidate, inputs, prebuilt, only)
     return Prepared(
         plan=made,
@@ -81,6 +92,7 @@ def prepare(ladder_path: Path, model: str | None = None, only: Sequence[str] = (
         adapter_folder=resolved.adapter,
         prebuilt=paths,
         files=files,
+        baseline=beside,
     )
 
 
@@ -228,6 +240,7 @@ def _run(prepared: Prepared, staging: Path, request: Request, planned: PlannedSt
         model=prepared.model_folder,
         prebuilt=prepared.prebuilt.get(name),
         adapter=prepared.adapter_folder,
+        baseline=prepared.baseline.artifact(name) if prepared.baseline is not None else None,
     )
     return step.run(request, planned.limits, places, watcher)
 

@@ -115,6 +115,22 @@ METRICS: dict[str, Metric] = {
         "L1", "ratio", float, "median of the last third of the steady calls over that of the first third"
     ),
     "involuntary_switches": Metric("L1", "switches", int, "times the process lost a processor during the steady calls"),
+    "ratio_p50": Metric(
+        "L1", "ratio", float, "time of a call over that of the baseline's artifact; below 1 is faster than the baseline"
+    ),
+    "ratio_p95": Metric("L1", "ratio", float, "95th percentile of the calls over that of the baseline's artifact"),
+    "ratio_pairs_per_s": Metric(
+        "L1", "ratio", float, "pairs per second over those of the baseline's artifact; above 1 is faster"
+    ),
+    "ratio_cpu": Metric(
+        "L1",
+        "ratio",
+        float,
+        "processor time of a call over that of the baseline's artifact; a busy machine moves it least",
+    ),
+    "ratio_eager": Metric(
+        "L1", "ratio", float, "time of a call of PyTorch fp32 eager over the artifact's: how many times faster it is"
+    ),
     "baseline_rss_bytes": Metric(
         "L1", "bytes", int, "resident memory of the process tree before the session is loaded"
     ),

@@ -17,6 +17,7 @@ LESS = frozenset(
     unfed_inputs unused_tokenizer_inputs payload_bytes payload_ratio payload_over_export clipped_constants kept_nodes searched_nodes
     checker_faults head_gap_ratio missing_keys unexpected_keys probe_faults optimised_casts session_load_ms
     build_seconds
+    ratio_p50 ratio_p95 ratio_cpu
     load_ms first_call_ms first_call_ratio mean_ms min_ms max_ms p50_ms p90_ms p95_ms p99_ms std_ms cv loaded_rss_bytes
     peak_rss_bytes high_water_bytes growth_bytes_per_1000_calls end_to_end_p50_ms end_to_end_p95_ms
     load_p50_ms load_p95_ms load_slowest_p95_ms load_differing_logits load_unfinished_calls
@@ -34,6 +35,7 @@ LESS = frozenset(
 MORE = frozenset(
     """
     raw_logits export_repeat_equal adapter_head_equal
+    ratio_pairs_per_s ratio_eager
     pairs_per_s end_to_end_pairs_per_s load_pairs_per_s sweep_pairs_per_s
     pearson spearman kendall_tau_b top_1_agreement top_10_agreement order_kept cosine sqnr_db padding_id_agrees
     ndcg_at_10 mrr_at_10 map recall_at_10 precision_at_10 hit_at_10

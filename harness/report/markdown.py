@@ -53,6 +53,9 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
         bounds = f"bounds: {_code(wording.bounds(data.bounds))}"
         lines.append(f"- Ranked data: {_code(data.source)}, {bounds}, digest {_code(data.digest)}")
         lines += [f"  - {_code(note)}" for note in data.notes]
+    if plan.inputs.baseline is not None:
+        beside = plan.inputs.baseline
+        lines.append(f"- Baseline of L1: {_code(beside.source)}, root digest {_code(beside.digest)}")
     for entry in view.carried(records):
         lines.append(f"- Preserved from {_code(entry.origin)}: {', '.join(map(_code, entry.steps))}")
         if entry.limits:
@@ -150,9 +153,22 @@ def _figures(records: RootRecords, tier: Tier) -> Iterator[str]:
         yield f"### {_HEADS[tier]} ({tier})"
         yield _table(("Target", *labels, *(["On"] if tier == "L3" else [])), rows)
         if tier == "L1":
+            yield from _comparisons(records)
             yield from _load(records)
         if tier == "L3":
             yield from _scorers(records)
+
+
+def _comparisons(records: RootRecords) -> Iterator[str]:
+    """What each target was timed in turn with."""
+    rows = [
+        (_code(target.name), label, _plain(text))
+        for target in records.plan.targets
+        for label, text in view.comparisons(records, target.name)
+    ]
+    if rows:
+        yield "Timed in turn, over fresh pairs of sessions:"
+        yield _table(("Target", "Compared", "Call"), rows)
 
 
 def _load(records: RootRecords) -> Iterator[str]:

@@ -89,6 +89,7 @@ def _tier(records: RootRecords, source: Source, planned: PlannedTarget, tier: Ti
         said = f" {bounds.smoke}. {view.NOT_SHOWN}" if bounds.smoke else ""
         yield el("p", f"On {bounds}.", said, class_="note" if bounds.smoke else None)
     figures = view.key_figures(records, planned.name, tier)
+    figures += view.comparisons(records, planned.name) if tier == "L1" else []
     if figures:
         yield facts(figures)
     if outcome.findings:

@@ -143,6 +143,8 @@ def _figures(records: RootRecords, target: PlannedTarget) -> list[RenderableType
             )
             limits = view.bounds(records, target.name) if tier == "L3" else None
             table.add_row(f"  {view.tier_name(tier)}", Text(text + (f" [{limits}]" if limits else "")))
+        for label, value in view.comparisons(records, target.name) if tier == "L1" else ():
+            table.add_row("", Text(f"{label} {escape.terminal(value)}"))
     for warning in view_perf.warnings(records, target.name):
         table.add_row("  warning", Text(_clean(warning), "yellow"))
     if view.smoke(records, target.name):
@@ -165,6 +167,9 @@ def _facts(records: RootRecords) -> list[RenderableType]:
     lines += [_field("kept", view.carried_line(entry)) for entry in view.carried(records)]
     lines += [_field("past", f"replaces {old.digest}: {old.reason}") for old in records.lineage.supersedes]
     data = plan.inputs.groups
+    beside = plan.inputs.baseline
+    if beside is not None:
+        lines.append(_field("beside", f"{beside.source}, {beside.digest}"))
     if data is not None:
         lines.append(_field("ranked", f"{data.source}, {wording.bounds(data.bounds)}, {data.digest}"))
         lines += [_field("", note) for note in data.notes]
@@ -204,6 +209,7 @@ def plan_text(plan: Plan) -> str:
         *wrapped("", candidate.digest),
         *_data("pairs", plan.inputs.pairs),
         *_data("groups", plan.inputs.groups),
+        *_data("baseline", plan.inputs.baseline, "files of "),
         *(wrapped("groups", f"BLOCKED: {plan.inputs.groups_blocked}") if plan.inputs.groups_blocked else ()),
         "",
         *_options(plan),
@@ -233,10 +239,10 @@ def _options(plan: Plan) -> Iterator[str]:
     yield from wrapped("", "* the default: the ladder does not give it")
 
 
-def _data(label: str, fact: DataFact | None) -> Iterator[str]:
+def _data(label: str, fact: DataFact | None, of: str = "from ") -> Iterator[str]:
     if fact is not None:
         bounds = f", {wording.bounds(fact.bounds)}" if fact.bounds else ""
-        yield from wrapped(label, f"{fact.rows:,} from {fact.source}{bounds}")
+        yield from wrapped(label, f"{fact.rows:,} {of}{fact.source}{bounds}")
         yield from wrapped("", fact.digest)
         for note in fact.notes:
             yield from wrapped("", note)

@@ -257,6 +257,28 @@ KEY_FIGURES: dict[Tier, tuple[tuple[str, str], ...]] = {
 }
 """Label and metric of the figures that stand for a tier, the most telling first."""
 
+
+def comparisons(records: RootRecords, target: str) -> list[tuple[str, str]]:
+    """What L1 was timed in turn with, and what came of it in words; nothing where it was not asked for, or L1 has no numbers."""
+    options, baseline = records.plan.options.L1, records.plan.inputs.baseline
+    asked = (
+        (baseline is not None, "against baseline", "ratio_p50", "of its time", ("faster", "slower")),
+        (
+            options is not None and options.eager,
+            "against PyTorch eager",
+            "ratio_eager",
+            "times as fast",
+            ("slower", "faster"),
+        ),
+    )
+    found = []
+    for given, label, metric, words, ends in asked:
+        ratio = measurement(records, target, "L1", metric)
+        if given and ratio is not None:
+            found.append((label, wording.compared(ratio, words, ends)))
+    return found
+
+
 OWN = "this artifact"
 ROW_NAMES = {
     "reference": "PyTorch fp32",

@@ -97,6 +97,15 @@ def measured(measurement: Measurement, *, interval: bool = True) -> str:
     return text + (between(measurement.interval) if interval else "")
 
 
+def compared(ratio: Measurement, words: str, ends: tuple[str, str]) -> str:
+    """A ratio with its interval in four digits, since it is close to 1, and which of ``ends`` (below 1, above 1) the interval shows."""
+    if not isinstance(ratio.value, float) or ratio.interval is None:
+        return measured(ratio)
+    low, high = ratio.interval
+    shown = ends[0] if high < 1 else ends[1] if low > 1 else "no difference shown"
+    return f"{ratio.value:.4g} {words} (95% {low:.4g} to {high:.4g}), {shown}"
+
+
 def between(interval: tuple[float, float] | None) -> str:
     """A 95% interval to stand behind its value, or nothing."""
     if interval is None:

@@ -139,6 +139,12 @@ def test_a_limit_that_only_one_side_has_is_listed_as_absent_on_the_other() -> No
     assert own == [("p50_ms", "at most 50.0", "none"), ("p95_ms", "none", "at most 90.0")]
 
 
+def test_a_limit_on_a_ratio_that_the_root_has_no_baseline_for_is_blocked_and_no_refusal() -> None:
+    found = under("{p50_ms: {at_most: 50}}", "{ratio_p50: {at_most: 1.05}}")
+    assert found.verdict == "BLOCKED"
+    assert reasons(found)[0] == "L1: ratio_p50: expected at most 1.05, got unknown: not measured"
+
+
 def test_a_limit_on_a_metric_that_was_not_measured_is_blocked() -> None:
     found = under("{p50_ms: {at_most: 50}}", "{p95_ms: {at_most: 90}}")
     assert found.verdict == "BLOCKED"
@@ -173,10 +179,11 @@ def test_an_option_that_would_have_measured_something_else_blocks_its_tier(
     ("old", "new", "kind"),
     [
         ("calls: 100", "calls: 100, time_limit_s: 5", "option"),
+        ("calls: 100", "calls: 100, eager: true", "option"),
         ("name: mine\n", "name: mine\nseed: 7\n", "seed"),
         ("./model", "/home/me/another", "candidate"),
     ],
-    ids=["time limit", "seed", "folder"],
+    ids=["time limit", "measured beside", "seed", "folder"],
 )
 def test_what_changes_no_number_is_listed_and_blocks_nothing(old: str, new: str, kind: str) -> None:
     found = under(old, new)
