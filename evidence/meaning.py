@@ -25,7 +25,7 @@ INTERRUPTED = "interrupted by the user"
 VERDICTS = ("PASS", "FAIL", "BLOCKED", "INCONCLUSIVE")  # of a step that ran
 _INPUTS_OF = {
     "L0": ("calibration", "pairs"),
-    "L1": ("pairs",),
+    "L1": ("baseline", "pairs"),
     "L2": ("pairs",),
     "L3": ("groups",),
 }  # what a tier may read

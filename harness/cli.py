@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -28,6 +28,9 @@ from harness.cli_history import history
 from harness.cli_inspect import inspect
 from harness.cli_review import attest, verify
 from harness.errors import AskedWrongly, QualifyError
+
+if TYPE_CHECKING:
+    from harness.baseline import Baseline
 
 EXIT_NOT_INTACT, EXIT_UNDETERMINED, EXIT_USAGE, EXIT_OURS, EXIT_INTERRUPTED = 20, 30, 64, 70, 130
 
@@ -48,6 +51,10 @@ def cli() -> None:
 @click.option("--reason", metavar="TEXT", help="Why it is replaced.")
 @click.option("--preserve", type=click.Path(path_type=Path), metavar="ROOT", help="Carry the steps of this root ...")
 @click.option("--rerun", multiple=True, metavar="TIER[:TARGET]", help="... all but these, which run again. Repeatable.")
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts."
+)
+@click.option("--baseline-digest", metavar="DIGEST", help="The root digest that the baseline must have.")
 @as_json
 def run(
     ladder: Path,
@@ -57,6 +64,8 @@ def run(
     reason: str | None,
     preserve: Path | None,
     rerun: tuple[str, ...],
+    baseline: Path | None,
+    baseline_digest: str | None,
     as_json: bool,
 ) -> int:
     """Climb LADDER and seal a root.
@@ -70,7 +79,7 @@ def run(
     refuse_existing(out)
     asked = Asked(supersede, reason, preserve, rerun)
     asked.check()
-    prepared = prepare(ladder, model)
+    prepared = prepare(ladder, model, _beside(baseline, baseline_digest))
     past = look_back(asked, prepared.plan, ladder.parent)
     place = out or _default_out(prepared.plan.ladder)
     for number in (signal.SIGTERM, signal.SIGHUP):  # what CI sends: what was measured is sealed all the same
@@ -86,6 +95,17 @@ def run(
     else:
         _show(climbed.root, climbed.digest)
     return code
+
+
+def _beside(root: Path | None, digest: str | None) -> Baseline | None:
+    """The root that L1 is compared with, looked at before anything else."""
+    if root is None:
+        if digest is not None:
+            raise AskedWrongly("--baseline-digest: expected it with --baseline ROOT, got it alone; name the root")
+        return None
+    from harness import baseline
+
+    return baseline.look(root, digest)
 
 
 def _end_like_an_interrupt(*_signal: object) -> NoReturn:
@@ -105,13 +125,16 @@ def _default_out(name: str) -> Path:
 @cli.command()
 @click.argument("ladder", type=click.Path(path_type=Path))
 @click.option("--model", metavar="DIR|ID", help="Another candidate: a folder, or ID@REVISION (40 hex) on a hub.")
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts."
+)
 @as_json
-def plan(ladder: Path, model: str | None, as_json: bool) -> int:
+def plan(ladder: Path, model: str | None, baseline: Path | None, as_json: bool) -> int:
     """Print the fully materialised plan of LADDER, and which values were defaults. Nothing is measured."""
     from harness.records import to_json
     from harness.run import prepare
 
-    made = prepare(ladder, model).plan
+    made = prepare(ladder, model, _beside(baseline, None)).plan
     if as_json:
         click.echo(to_json(made).decode(), nl=False)
     else:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from harness import derive_build, derive_parity, derive_perf, derive_rerank
 from harness.derive_raw import Read
 from harness.errors import RecordError
-from harness.metrics.catalogue import METRICS
+from harness.metrics.catalogue import METRICS, base
 from harness.records import Measurement, Measurements, Request, Tier
 
 
@@ -28,5 +28,5 @@ def measure(request: Request, read: Read) -> Measurements:
     except (ValueError, ArithmeticError) as error:  # what the arithmetic says to samples that no stage writes
         raise RecordError(f"{request.step}: expected raw samples that agree with each other, got: {error}") from error
     order = {name: place for place, name in enumerate(METRICS)}
-    found.sort(key=lambda item: order[item.metric.partition(".")[0]])  # stable: parameters stay as they were made
+    found.sort(key=lambda item: order[base(item.metric)])  # stable: parameters stay as they were made
     return Measurements(format=1, tier=request.tier, target=request.target.name, measurements=tuple(found))

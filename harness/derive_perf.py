@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 from harness.derive_raw import Read, make, raw_record
 from harness.errors import RecordError
-from harness.raw import MachineRaw, MemoryRaw, PerfRaw
-from harness.records import Measurement, PerfOptions, Request, Value
+from harness.raw import MachineRaw, MemoryRaw, PerfRaw, SessionFacts
+from harness.records import Measurement, PerfOptions, PlannedTarget, Request, Value
 from harness.runtimes import RUNTIMES
 from harness.runtimes.onnxruntime import Provider
 
@@ -27,7 +27,7 @@ BUSY = "a busy machine"
 
 def measurements(request: Request, read: Read) -> list[Measurement]:
     """All of L1. Raises ``RecordError`` for calls that are not the planned ones."""
-    from harness import derive_load
+    from harness import derive_load, derive_paired
 
     raw = raw_record(read, f"{request.step}/samples.json", PerfRaw)
     rss = raw_record(read, f"{request.step}/memory.json", MemoryRaw)
@@ -36,11 +36,12 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
     if options is None:
         raise RecordError(f"{request.step}: expected the options of L1 in the plan, got none; the root is not whole")
     _check_calls(request, options, raw)
-    _check_session(request, raw)
+    check_session(f"{request.step}/samples.json", request.target, raw.session)
     condition = list(_machine(raw, machine))
     busy = [f"{found.metric} was {found.value:.0%}" for found in condition if found.note == BUSY and found.value]
     return [
         *_latency(request, raw, f"on a busy machine: {', '.join(busy)}" if busy else ""),
+        *derive_paired.measurements(request, read),
         *_memory(request, raw, rss),
         *_growth(request, options, raw),
         *condition,
@@ -245,13 +246,13 @@ def _check_calls(request: Request, options: PerfOptions, raw: PerfRaw) -> None:
         raise RecordError(f"{where}: expected shapes of {raw.pairs_per_call} pairs a call, got {rows}")
 
 
-def _check_session(request: Request, raw: PerfRaw) -> None:
-    """Raise ``RecordError`` when provider, threads or an option of the session is not the planned one."""
-    where, target, options = f"{request.step}/samples.json", request.target, raw.session.options
-    threads, shown = options.get("intra_op_threads", target.threads), ", ".join(raw.session.providers)
+def check_session(where: str, target: PlannedTarget, facts: SessionFacts) -> None:
+    """Raise ``RecordError`` when provider, threads or an option of a session is not the target's."""
+    options = facts.options
+    threads, shown = options.get("intra_op_threads", target.threads), ", ".join(facts.providers)
     runtime = RUNTIMES.get(target.provider)
-    named = runtime.name if isinstance(runtime, Provider) else raw.session.providers[0]
-    if threads != target.threads or raw.session.providers[:1] != (named,):
+    named = runtime.name if isinstance(runtime, Provider) else facts.providers[0]
+    if threads != target.threads or facts.providers[:1] != (named,):
         raise RecordError(
             f"{where}: expected a session of {target.threads} threads on {named}, as planned, got {threads} threads on {shown}"
         )

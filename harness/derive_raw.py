@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.errors import RecordError
-from harness.metrics.catalogue import METRICS
+from harness.metrics.catalogue import METRICS, base
 from harness.records import Measurement, Record, Value, from_json, measured
 
 if TYPE_CHECKING:
@@ -52,5 +52,5 @@ def make(
     note: str = "",
 ) -> Measurement:
     """A measurement with the unit that the catalogue gives the metric."""
-    unit = METRICS[metric.partition(".")[0]].unit
+    unit = METRICS[base(metric)].unit
     return measured(metric, value, unit, interval=interval, samples=samples, note=note)

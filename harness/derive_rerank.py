@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness import data
 from harness.derive_raw import Read, make, raw_bytes, raw_floats, raw_record
 from harness.errors import RecordError
+from harness.metrics import rerank_names
+from harness.metrics.rerank_names import HEADLINE, SENTINELS, cut
 from harness.raw import PerQuery, QueryRow, QueryScores, ScoresRaw
-from harness.records import GROUPS, Measurement, Request
+from harness.records import GROUPS, Limits, Measurement, Request
+from harness.rerank_groups import Groups, read_groups
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-K = 10
-SENTINELS = ("constant", "length", "source_order")
-
-Scorer = Callable[[data.Group], Sequence[float]]
-_METRICS = {"ndcg_at_10": "ndcg_at_10", "mrr_at_10": "mrr_at_10", "map": "average_precision"}
+    from harness.metrics.ranking import Spread
+    from harness.metrics.scored import Bench
 
 
 class _Scored(NamedTuple):
     """The groups and the logits of both sides, each of shape (candidates,) by group."""
 
     raw: ScoresRaw
-    groups: tuple[data.Group, ...]
+    groups: Groups
     artifact: list[NDArray[np.float32]]
     reference: list[NDArray[np.float32]]
+
+
+class _Column(NamedTuple):
+    """One measurement to be: its name and a value a judged group, NaN where a score is not finite."""
+
+    name: str
+    values: NDArray[np.float64]
 
 
 def measurements(request: Request, read: Read) -> list[Measurement]:
@@ -36,37 +42,56 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
     from harness.metrics.logits import non_finite_count
 
     scored = _load(request, read)
-    rows = [row for row in _rows(scored) if row.judged]
-    found = [
-        make("groups", len(scored.groups)),
-        make("judged_groups", len(rows)),
-        make("scored_pairs", scored.raw.shape[0]),
+    pairs, seconds = scored.raw.shape[0], scored.raw.artifact_seconds
+    return [
+        make("groups", len(scored.groups.groups)),
+        make("judged_groups", len(scored.groups.judged)),
+        make("scored_pairs", pairs),
         make("non_finite_scores", non_finite_count(*scored.artifact, *scored.reference)),
-        make(
-            "rerank_pairs_per_s",
-            scored.raw.shape[0] / scored.raw.artifact_seconds if scored.raw.artifact_seconds > 0 else None,
-            samples=scored.raw.shape[0],
-        ),
+        make("rerank_pairs_per_s", pairs / seconds if seconds > 0 else None, samples=pairs),
+        *_ranking(request, scored),
     ]
-    for metric, field in _METRICS.items():
-        found += _means(request, metric, field, rows)
-    return found + _others(scored, rows)
 
 
 def per_query(request: Request, read: Read) -> PerQuery:
-    """One row a group: the metrics of artifact and reference. Raises ``RecordError``."""
-    return PerQuery(format=1, rows=tuple(_rows(_load(request, read))))
+    """One row a group: the metrics of artifact and reference, and how alike they rank. Raises ``RecordError``."""
+    from harness.metrics.ranking import spreads
+    from harness.metrics.scored import agreements
+
+    scored = _load(request, read)
+    gains, cuts = scored.groups.gains, rerank_names.cuts(limits(request))
+    sides = [_query_scores(spreads(side, gains, cuts), len(gains)) for side in (scored.artifact, scored.reference)]
+    alike = agreements(scored.reference, scored.artifact, cuts)
+    rows = []
+    for place, (group, artifact, reference) in enumerate(zip(scored.groups.groups, *sides, strict=True)):
+        positives = int((gains[place] > 0).sum())
+        row = QueryRow(
+            query_id=group.query_id,
+            candidates=len(gains[place]),
+            positives=positives,
+            judged=0 < positives < len(gains[place]),
+            artifact=artifact,
+            reference=reference,
+            agreement={name: value for name, values in alike.items() if (value := float(values[place])) == value},
+        )
+        rows.append(row)
+    return PerQuery(format=1, rows=tuple(rows))
+
+
+def limits(request: Request) -> Limits:
+    """The limits of L3 that the step is planned with: they say which cut-offs and which rows are measured."""
+    return next((step.limits for step in request.target.steps if step.tier == "L3"), {})
 
 
 def _load(request: Request, read: Read) -> _Scored:
     import numpy as np
 
     raw = raw_record(read, f"{request.step}/scores.json", ScoresRaw)
-    groups = data.read_groups(raw_bytes(read, GROUPS), GROUPS)
-    sizes = [len(group.candidates) for group in groups]
-    if raw.shape[0] != sum(sizes) or raw.groups != len(groups):
+    groups = read_groups(raw_bytes(read, GROUPS))
+    sizes = [len(row) for row in groups.gains]
+    if raw.shape[0] != sum(sizes) or raw.groups != len(sizes):
         raise RecordError(
-            f"{request.step}/scores.json: expected {len(groups)} groups of {sum(sizes)} pairs, as in {GROUPS},"
+            f"{request.step}/scores.json: expected {len(sizes)} groups of {sum(sizes)} pairs, as in {GROUPS},"
             f" got {raw.groups} of {raw.shape[0]}; the root is not whole"
         )
     ends = np.cumsum(sizes)[:-1]
@@ -77,111 +102,106 @@ def _load(request: Request, read: Read) -> _Scored:
     return _Scored(raw, groups, artifact, reference)
 
 
-def _rows(scored: _Scored) -> list[QueryRow]:
-    found = []
-    for group, artifact, reference in zip(scored.groups, scored.artifact, scored.reference, strict=True):
-        gains = _gains(group)
-        positives = sum(gain > 0 for gain in gains)
-        found.append(
-            QueryRow(
-                query_id=group.query_id,
-                candidates=len(gains),
-                positives=positives,
-                judged=0 < positives < len(gains),
-                artifact=_query_scores(artifact, gains),
-                reference=_query_scores(reference, gains),
+def _query_scores(found: dict[str, Spread], groups: int) -> list[QueryScores | None]:
+    """By group; ``worst`` and ``best`` only where the ties leave something open."""
+    rows: list[QueryScores | None] = []
+    columns = {name: tuple(side.tolist() for side in spread) for name, spread in found.items()}
+    for place in range(groups):
+        values = {name: tuple(side[place] for side in sides) for name, sides in columns.items()}
+        if values["map"][0] != values["map"][0]:
+            rows.append(None)
+            continue
+        open_ = {name: value for name, value in values.items() if value[1] != value[2]}
+        rows.append(
+            QueryScores(
+                expected={name: value[0] for name, value in values.items()},
+                worst={name: value[2] for name, value in open_.items()},
+                best={name: value[1] for name, value in open_.items()},
             )
         )
-    return found
+    return rows
 
 
-def _query_scores(scores: NDArray[np.float32], gains: list[float]) -> QueryScores | None:
-    from harness.metrics.ranking import group_metrics
-
-    found = group_metrics(scores, gains, K)
-    if found is None:
-        return None
-    return QueryScores(
-        ndcg_at_10=found.ndcg.expected,
-        mrr_at_10=found.mrr.expected,
-        average_precision=found.average_precision.expected,
-    )
+# --- the ranking metrics of the artifact and of the scorers beside it ---------------------------------------------------
 
 
-def _gains(group: data.Group) -> list[float]:
-    return [doc.gain for doc in group.candidates]
+def _ranking(request: Request, scored: _Scored) -> list[Measurement]:
+    """Means with intervals, the rows of other scorers, and the chance that ranking at random passes."""
+    from harness import derive_chance
+    from harness.metrics.scored import Bench
 
-
-def _means(request: Request, metric: str, field: str, rows: list[QueryRow]) -> list[Measurement]:
-    """The artifact's mean and its drop against the reference, paired by query."""
-    from harness.metrics.ranking import paired_bootstrap
-
-    pairs = [
-        (getattr(row.reference, field), getattr(row.artifact, field))
-        for row in rows
-        if row.reference is not None and row.artifact is not None
-    ]
-    if not rows or len(pairs) < len(rows):
-        note = f"{len(rows) - len(pairs)} groups have a score that is not finite" if rows else "no group can be judged"
-        return [make(metric, None, note=note), make(f"{metric}_drop", None, note=note)]
+    asked, judged = limits(request), scored.groups.judged
+    cuts = rerank_names.cuts(asked)
+    if not judged:
+        return _nothing(cuts, asked)
     resamples = request.options.L3.resamples if request.options.L3 is not None else 10_000
-    drops = [before - after for before, after in pairs]
-    interval = paired_bootstrap(drops, request.seed, resamples)
+    artifact, reference, gains = (
+        [side[place] for place in judged] for side in (scored.artifact, scored.reference, scored.groups.gains)
+    )
+    scorers = scored.groups.scorers | {"reversed": [-scores for scores in scored.reference]}
+    of_judged = {name: [scores[place] for place in judged] for name, scores in scorers.items()}
+    bench = Bench.of(gains, reference, {name: of_judged[name] for name in SENTINELS}, cuts)
+    columns = [_Column(name, values) for name, values in bench.columns(artifact, rerank_names.names(cuts)).items()]
+    columns += _rows(bench, {**of_judged, "reference": reference}, asked)
+    found = _means(bench, columns, request.seed, resamples)
+    passed = derive_chance.random_passes(bench, asked, request.seed, resamples)
     return [
-        make(metric, _mean([after for _, after in pairs]), samples=len(rows)),
-        make(
-            f"{metric}_drop",
-            _mean(drops) if interval is not None else None,
-            samples=len(rows),
-            interval=(interval.low, interval.high) if interval is not None else None,
-            note="" if interval is not None else "one group gives no interval",
-        ),
+        *found,
+        make("random_pass_chance", passed.value, interval=passed.interval, samples=passed.draws, note=passed.note),
     ]
 
 
-def _others(scored: _Scored, rows: list[QueryRow]) -> list[Measurement]:
-    """The rows beside the model, and how far the model is above chance and above the sentinels."""
-    judged = [group for group in scored.groups if 0 < sum(gain > 0 for gain in _gains(group)) < len(group.candidates)]
-    artifacts, references = [row.artifact for row in rows], [row.reference for row in rows]
-    values = {"reference": _mean([item.ndcg_at_10 for item in references if item]) if all(references) else None}
-    values |= {name: _ndcg(judged, scorer) for name, scorer in _scorers().items()}
-    model = _mean([item.ndcg_at_10 for item in artifacts if item]) if all(artifacts) else None
-    note = "a score is not finite" if rows else "no group can be judged"
-    best = max((value for name in SENTINELS if (value := values[name]) is not None), default=None)
-    found = [
-        make(f"row_ndcg_at_10.{name}", value, samples=len(rows), note="" if value is not None else note)
-        for name, value in values.items()
-    ]
-    for metric, other in (("ndcg_at_10_over_random", values["random"]), ("ndcg_at_10_over_sentinels", best)):
-        above = model - other if model is not None and other is not None else None
-        found.append(make(metric, above, samples=len(rows), note="" if above is not None else note))
-    return found
+def _nothing(cuts: Sequence[int], asked: Limits) -> list[Measurement]:
+    """The measurements where no group can be judged."""
+    names = [*rerank_names.names(cuts), *(f"row_{name}.{scorer}" for name, scorer in _row_names(cuts))]
+    names += [f"sentinel.{scorer}.{name}" for scorer in SENTINELS for name in rerank_names.asked(asked)]
+    return [make(name, None, samples=0, note="no group can be judged") for name in (*names, "random_pass_chance")]
 
 
-def _scorers() -> dict[str, Scorer]:
-    """Scorers without a model. Random and constant are one tie over the whole group: the same expectation."""
-    from harness.metrics import lexical
+def _row_names(cuts: Sequence[int]) -> list[tuple[str, str]]:
+    names = [name for name in rerank_names.names(cuts) if cut(name).base in HEADLINE]
+    return [(name, scorer) for name in names for scorer in rerank_names.SCORERS]
 
-    def texts(group: data.Group) -> list[str]:
-        return [doc.text for doc in group.candidates]
 
-    return {
-        "source_order": lambda group: [-place for place in range(len(group.candidates))],
-        "random": lambda group: [0.0] * len(group.candidates),
-        "oracle": _gains,
-        "constant": lambda group: [0.0] * len(group.candidates),
-        "length": lambda group: lexical.length_scores(texts(group)),
-        "word_overlap": lambda group: lexical.overlap_scores(group.query, texts(group)),
-        "bm25": lambda group: lexical.bm25_scores(group.query, texts(group)),
+def _rows(bench: Bench, scorers: dict[str, list[Any]], asked: Limits) -> list[_Column]:
+    """The headline metrics of every scorer, and for the sentinels whatever the limits look at."""
+    rows, in_place = _row_names(bench.cuts), rerank_names.asked(asked)
+    headline = list(dict.fromkeys(name for name, _ in rows))
+    values = {
+        scorer: bench.columns(scores, [*headline, *(in_place if scorer in SENTINELS else ())])
+        for scorer, scores in scorers.items()
     }
+    found = [_Column(f"row_{name}.{scorer}", values[scorer][name]) for name, scorer in rows]
+    return found + [
+        _Column(f"sentinel.{scorer}.{name}", values[scorer][name]) for scorer in SENTINELS for name in in_place
+    ]
 
 
-def _ndcg(groups: list[data.Group], scorer: Scorer) -> float | None:
-    from harness.metrics.ranking import ndcg
+def _means(bench: Bench, columns: Sequence[_Column], seed: int, resamples: int) -> list[Measurement]:
+    """Each column's mean with its interval. Columns that count the same groups share their resamples."""
+    import numpy as np
 
-    found = [ndcg(scorer(group), _gains(group), K) for group in groups]
-    return _mean([item.expected for item in found if item is not None])
+    from harness.metrics.bootstrap import bootstrap
 
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+    counted = [bench.counted(column.name) for column in columns]
+    found: dict[int, Measurement] = {}
+    for mask in {rows.tobytes(): rows for rows in counted}.values():
+        places = [place for place, rows in enumerate(counted) if (rows == mask).all()]
+        values = np.stack([columns[place].values[mask] for place in places], axis=1)
+        for place, interval in zip(places, bootstrap(values, seed, resamples), strict=True):
+            name, column = columns[place].name, columns[place].values[mask]
+            left = len(mask) - len(column)
+            note = f"{left} of {len(mask)} judged groups are left out: every order gives the same there" if left else ""
+            if interval is not None:
+                ends = (interval.low, interval.high)
+                found[place] = make(name, interval.mean, interval=ends, samples=len(column), note=note)
+                continue
+            missing = int(np.isnan(column).sum())
+            if missing:
+                note = f"{missing} groups have a score that is not finite"
+            elif len(column) == 0:
+                note = "in every judged group every order of the candidates gives the same, so it says nothing of the ranking"
+            elif len(column) == 1:
+                note = "one group gives no interval"
+            found[place] = make(name, None, samples=len(column), note=note)
+    return [found[place] for place in range(len(columns))]

@@ -12,8 +12,9 @@ from harness import lineage
 from harness.derive_build import COUNTS
 from harness.derive_raw import raw_bytes
 from harness.diff_values import Compared, Side
-from harness.metrics.catalogue import METRICS
+from harness.metrics.catalogue import METRICS, base
 from harness.metrics.direction import better
+from harness.metrics.rerank_names import HEADLINE
 from harness.raw import PerfRaw, PerQuery, QueryScores
 from harness.records import Measurement, Tier, Value, step_folder
 
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from harness.metrics.comparison import Estimate
 
 QUANTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p95_ms": 0.95, "p99_ms": 0.99}
-PER_QUERY = {"ndcg_at_10": "ndcg_at_10", "mrr_at_10": "mrr_at_10", "map": "average_precision"}
-"""Metrics of L3 that are means over queries, and the field of a row that each is the mean of."""
-NAMES = {field: name for name, field in PER_QUERY.items()}
+PER_QUERY = HEADLINE
+"""Metrics of L3 that are means over all judged queries, and are compared query by query."""
 SESSIONS = "calls of both sessions resampled; another pair of sessions may differ more"
 PAIRED = "queries resampled, both sides by the same query"
 BOTH = "from the intervals of both sides, each end at its worst"
@@ -79,7 +79,7 @@ def compared(baseline: Side, candidate: Side, before: str, after: str, tier: Tie
     one, other = _zeros(one, other), _zeros(other, one)
     other = _paired_with(baseline, candidate, other)
     order = {name: place for place, name in enumerate(METRICS)}
-    names = sorted(one.keys() | other.keys(), key=lambda name: (order.get(name.partition(".")[0], len(order)), name))
+    names = sorted(one.keys() | other.keys(), key=lambda name: (order.get(base(name), len(order)), name))
     estimates = {} if reason else _estimates(baseline, candidate, before, after, tier)
     found = [_compare(name, one.get(name), other.get(name), reason, estimates.get(name)) for name in names]
     return tuple(_in_turns(item, other.get(PAIRED_AS.get(item.metric, ""))) for item in found)
@@ -219,8 +219,8 @@ def _of_queries(baseline: Side, candidate: Side, before: str, after: str) -> dic
         return {}
     columns = []
     for name in PER_QUERY_METRICS:
-        field = PER_QUERY[name.removesuffix("_drop")]
-        one, other = (_column(side, field, drop=name.endswith("_drop")) for side in rows)
+        plain = name.removesuffix("_drop")
+        one, other = (_column(side, plain, drop=name.endswith("_drop")) for side in rows)
         if one is None or other is None:
             return {}
         columns.append(other - one)
@@ -228,22 +228,20 @@ def _of_queries(baseline: Side, candidate: Side, before: str, after: str) -> dic
     return dict(zip(PER_QUERY_METRICS, found, strict=True)) if found is not None else {}
 
 
-def _column(rows: PerQuery, field: str, *, drop: bool) -> NDArray[np.float64] | None:
+def _column(rows: PerQuery, name: str, *, drop: bool) -> NDArray[np.float64] | None:
     """One metric of the judged queries, shape (judged,): of the artifact, or what it lacks of the reference."""
     import numpy as np
 
     kept = [row for row in rows.rows if row.judged]
-    values = np.array([score_of(row.artifact, field) for row in kept], dtype=np.float64)
+    values = np.array([score_of(row.artifact, name) for row in kept], dtype=np.float64)
     if drop:
-        values = np.array([score_of(row.reference, field) for row in kept], dtype=np.float64) - values
+        values = np.array([score_of(row.reference, name) for row in kept], dtype=np.float64) - values
     return values if np.isfinite(values).all() else None
 
 
-def score_of(scores: QueryScores | None, field: str) -> float:
+def score_of(scores: QueryScores | None, name: str) -> float:
     """One metric of one query, NaN where it has none."""
-    by_name: dict[str, float] = getattr(scores, "expected", {})
-    found: float = by_name.get(NAMES.get(field, field), getattr(scores, field, math.nan))
-    return found
+    return scores.expected.get(name, math.nan) if scores is not None else math.nan
 
 
 def rows_of(baseline: Side, candidate: Side, before: str, after: str) -> tuple[PerQuery, PerQuery] | None:

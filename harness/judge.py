@@ -6,9 +6,13 @@ Rules, in the order they are tried (DESIGN section 2: nothing is ever PASS by de
 2. A value of another kind than the limit (text against a bound, a bool against a number) is BLOCKED.
 3. With an interval, a bound is PASS when the whole interval meets it, FAIL when none of it does, else INCONCLUSIVE.
 4. Without an interval the value alone decides.
-5. A condition of the measurement that breaks its limit (a busy machine) is INCONCLUSIVE, never FAIL, and so is then every duration
+5. A drop of L3 whose interval is wider than the drop allowed is INCONCLUSIVE where rule 3 says PASS: the groups are too few to tell.
+6. ``passing_sentinels`` is counted here: a scorer without knowledge that would meet every limit on the ranking in the artifact's
+   place makes the finding INCONCLUSIVE. There are numbers, so it is not BLOCKED, and they say nothing against the artifact, so it
+   is not FAIL; but they cannot decide. Limits of which none looks at the ranking are passed by every scorer.
+7. A condition of the measurement that breaks its limit (a busy machine) is INCONCLUSIVE, never FAIL, and so is then every duration
    and rate that breaks its own: they may be the machine's, not the artifact's.
-6. A step is FAIL if any finding is, else BLOCKED, else INCONCLUSIVE; PASS needs a finding, and all of them PASS.
+8. A step is FAIL if any finding is, else BLOCKED, else INCONCLUSIVE; PASS needs a finding, and all of them PASS.
 """
 
 from __future__ import annotations
@@ -18,7 +22,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from harness.judge_rerank import more_groups, smoke, too_wide
 from harness.metrics.catalogue import is_condition, is_time
+from harness.metrics.rerank_names import SENTINELS, is_drop, is_ranking
 from harness.records import (
     Coverage,
     Finding,
@@ -44,13 +50,16 @@ def judge(limits: Limits, measurements: Iterable[Measurement]) -> tuple[Finding,
     by_name: dict[str, Measurement | None] = {}
     for measurement in measurements:
         by_name[measurement.metric] = None if measurement.metric in by_name else measurement
-    found = tuple(_finding(name, limits[name], by_name.get(name)) for name in sorted(limits))
+    found = tuple(
+        _sentinels(limits, by_name) if name == "passing_sentinels" else _finding(name, limits[name], by_name.get(name))
+        for name in sorted(limits)
+    )
     broken = [finding.metric for finding in found if is_condition(finding.metric) and finding.verdict == "FAIL"]
     return tuple(_undecided(finding, broken) for finding in found) if broken else found
 
 
 def _undecided(finding: Finding, broken: Sequence[str]) -> Finding:
-    """Rule 5."""
+    """Rule 7."""
     if finding.verdict != "FAIL" or not (is_condition(finding.metric) or is_time(finding.metric)):
         return finding
     why = "the machine was not fit to measure" if is_condition(finding.metric) else f"measured under {broken[0]}"
@@ -71,21 +80,24 @@ def step_verdict(findings: Sequence[Finding]) -> Verdict:
 def _finding(metric: str, limit: Limit, measurement: Measurement | None) -> Finding:
     value = measurement.value if measurement else None
     interval = measurement.interval if measurement else None
-    verdict, why = _judge_one(limit, value, interval)
+    verdict, why = decide(metric, limit, value, interval)
     unit = measurement.unit if measurement else ""
     if measurement is not None and measurement.note and verdict != "PASS" and (value is None or not why):
         why = measurement.note
+    if verdict == "INCONCLUSIVE" and measurement is not None:
+        why = "; ".join(filter(None, (why, more_groups(limit, measurement))))
     return Finding(
         metric=metric,
         limit=limit,
         value=value,
         interval=interval,
         verdict=verdict,
-        text=_sentence(metric, limit, value, interval, unit, why),
+        text=sentence(metric, limit, value, interval, unit, why),
     )
 
 
-def _judge_one(limit: Limit, value: Value, interval: tuple[float, float] | None) -> tuple[Verdict, str]:
+def decide(metric: str, limit: Limit, value: Value, interval: tuple[float, float] | None) -> tuple[Verdict, str]:
+    """The verdict of one value against its limit, and why where that is not plain from the numbers."""
     if value is None:
         return "BLOCKED", "not measured"
     bounds = [bound for bound in (limit.at_most, limit.at_least, limit.exactly) if bound is not None]
@@ -98,7 +110,10 @@ def _judge_one(limit: Limit, value: Value, interval: tuple[float, float] | None)
     low, high = interval if interval is not None else (value, value)
     if not all(map(math.isfinite, (value, low, high))) or not low <= value <= high:
         return "BLOCKED", "the value is not finite, or lies outside its own interval"
-    return worst(_bounds(limit, low, high)), ""
+    verdict = worst(_bounds(limit, low, high))
+    if verdict == "PASS" and is_drop(metric) and too_wide(limit, (low, high)):
+        return "INCONCLUSIVE", ""
+    return verdict, ""
 
 
 def _bounds(limit: Limit, low: float, high: float) -> Iterable[Verdict]:
@@ -106,6 +121,42 @@ def _bounds(limit: Limit, low: float, high: float) -> Iterable[Verdict]:
         yield "PASS" if high <= limit.at_most else "FAIL" if low > limit.at_most else "INCONCLUSIVE"
     if limit.at_least is not None:
         yield "PASS" if low >= limit.at_least else "FAIL" if high < limit.at_least else "INCONCLUSIVE"
+
+
+def _sentinels(limits: Limits, by_name: Mapping[str, Measurement | None]) -> Finding:
+    """Rule 6."""
+    limit = limits["passing_sentinels"]
+    asked = [name for name in limits if is_ranking(name)]
+    absent = [name for name in asked if name in by_name and f"sentinel.{SENTINELS[0]}.{name}" not in by_name]
+    passing = [scorer for scorer in SENTINELS if scorer != "nan" or asked]
+    for name in asked:
+        found = {scorer: by_name.get(f"sentinel.{scorer}.{name}") for scorer in passing}
+        passing = [
+            scorer for scorer, m in found.items() if m and decide(name, limits[name], m.value, m.interval)[0] == "PASS"
+        ]
+    verdict: Verdict
+    if absent:
+        verdict, value, why = "BLOCKED", None, f"sentinel.{SENTINELS[0]}.{absent[0]} was not measured"
+    elif not asked:
+        verdict, value, why = (
+            "INCONCLUSIVE",
+            len(passing),
+            "no limit looks at the ranking, so any scorer meets them all",
+        )
+    elif passing:
+        scorers = " and ".join([", ".join(passing[:-1]), passing[-1]] if len(passing) > 1 else passing)
+        verdict, value = "INCONCLUSIVE", len(passing)
+        why = f"{scorers} would meet every limit on the ranking, so these groups cannot tell a reranker from that; add groups or limits"
+    else:
+        verdict, value, why = "PASS", 0, ""
+    return Finding(
+        metric="passing_sentinels",
+        limit=limit,
+        value=value,
+        interval=None,
+        verdict=verdict,
+        text=sentence("passing_sentinels", limit, value, None, "of 5", why),
+    )
 
 
 def _kind(value: Value) -> type:
@@ -132,9 +183,8 @@ def show_limit(limit: Limit) -> str:
     return " and ".join(f"{word} {show_value(bound)}" for word, bound in words if bound is not None)
 
 
-def _sentence(
-    metric: str, limit: Limit, value: Value, interval: tuple[float, float] | None, unit: str, why: str
-) -> str:
+def sentence(metric: str, limit: Limit, value: Value, interval: tuple[float, float] | None, unit: str, why: str) -> str:
+    """A finding in words; ``why`` stands behind a colon."""
     shown = show_value(value)
     if interval is not None:
         shown += f" (95% {show_value(interval[0])} to {show_value(interval[1])})"
@@ -157,6 +207,7 @@ def target_claim(target: PlannedTarget, outcomes: Mapping[Tier, Outcome]) -> Tar
         tiers[step.tier] = outcome.verdict if outcome else "NOT_RUN"
         if outcome is not None and outcome.verdict == "PASS":
             reached = step.tier
+            reason = f"{step.tier}: {outcome.reason}" if outcome.reason else ""
         elif not stopped:
             stopped = True
             reason = f"{step.tier}: {outcome.reason}" if outcome else f"{step.tier}: not run"
@@ -195,14 +246,15 @@ def qualification(
 
 
 def outcome_reason(verdict: Verdict, findings: Sequence[Finding]) -> str:
-    """Why a judged step has its verdict: the worst finding's sentence, and how many others share that verdict."""
+    """Why a judged step has its verdict: the worst finding's sentence, how many others share that verdict, and ``smoke``."""
+    label = smoke(findings)
     if verdict == "PASS":
-        return ""
+        return label
     same = [finding for finding in findings if finding.verdict == verdict]
     if not same:
         return "no limit was judged"
     more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
-    return same[0].text + more
+    return same[0].text + more + (f"; {label}" if label else "")
 
 
 # --- a step that is carried from an earlier root ----------------------------------------------------------------------

@@ -17,6 +17,7 @@ from harness.fields import join, refuse, show, suggest
 from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
 from harness.ladder_schema import schema
 from harness.metrics import catalogue, cells
+from harness.metrics.rerank_names import SCORERS
 from harness.records import TIERS, Limit, Limits, PerfOptions, SessionOptions, Tier, artifact_folder
 
 __all__ = ["PROVIDERS", "Ladder", "defaults", "limits_of", "parse", "schema", "tiers_up_to"]
@@ -206,14 +207,14 @@ def _check_limits(limits: Limits, tier: Tier, where: str) -> None:
 
 def _refuse_metric(name: str, tier: Tier, where: str) -> NoReturn:
     base, dot, parameter = name.partition(".")
-    known = catalogue.METRICS.get(base)
+    known = catalogue.METRICS.get(catalogue.base(name))
     if known is not None and known.parameter:
         got = f"{show(name)}" if dot else f"{show(name)} alone"
         refuse(
             where,
             f"{base}.<{known.parameter}>",
             got,
-            suggest(parameter, catalogue.SCORERS) if known.parameter == "scorer" else "",
+            suggest(parameter, SCORERS) if known.parameter == "scorer" else "",
         )
     if known is not None:
         refuse(where, f"the metric {base!r} without a parameter", show(name), f"write {base}")

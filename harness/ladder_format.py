@@ -184,9 +184,15 @@ KEYS: dict[str, dict[str, str]] = {
         "end_to_end_calls": "Whole requests from text to ranking; 0 for none.",
         "sweep": "Cells of candidates a call, tokens, micro-batch and threads that are timed beside the calls above.",
         "load": "Several callers on one session at once.",
+        "paired": "How L1 is timed in turn with something else: the artifact of `--baseline`, or PyTorch.",
+        "eager": "Whether to time PyTorch fp32 eager beside it, in turn, in a process of its own.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
         "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L1 on every target, by metric.",
+    },
+    "PairedOptions": {
+        "sessions": "Fresh pairs of sessions; each gives one ratio, and the interval is over those.",
+        "calls": "Call pairs in each pair of sessions; who goes first is drawn by the seed.",
     },
     "SweepOptions": {
         "candidates": "Pairs scored by one call.",

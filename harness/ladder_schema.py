@@ -11,6 +11,7 @@ import msgspec
 
 from harness.ladder_format import HUB_ID, KEYS, Ladder
 from harness.metrics import catalogue
+from harness.metrics.rerank_names import pattern
 from harness.records import TIERS, Tier
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -47,10 +48,13 @@ def _limits(tier: Tier) -> dict[str, Any]:
         if metric.tier != tier or name in fixed:
             continue
         described = _limit(metric.kind) | {"description": f"{metric.meaning} [{metric.unit}]"}
+        anywhere = pattern(name) if tier == "L3" else name
         if metric.parameter:
-            patterns[f"^{name}\\.({catalogue.PARAMETERS[metric.parameter].pattern})$"] = described
-        else:
-            plain[name] = described
+            patterns[f"^{anywhere}\\.({catalogue.PARAMETERS[metric.parameter].pattern})$"] = described
+            continue
+        plain[name] = described
+        if anywhere != name:  # the editor completes the name at 10 and takes it at any other cut-off
+            patterns[f"^{anywhere}$"] = described
     return {
         "title": f"limits of {tier}",
         "type": "object",

@@ -45,12 +45,16 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Places:
-    """Where things are on this machine: the staging folder, the candidate's and its adapter's, the ONNX file of a prebuilt artifact."""
+    """Where things are on this machine: the staging folder, the candidate's and its adapter's, the ONNX file of a prebuilt artifact.
+
+    ``baseline`` is the folder of the artifact that L1 is compared with.
+    """
 
     root: Path
     model: Path
     prebuilt: Path | None = None
     adapter: Path | None = None
+    baseline: Path | None = None
 
 
 def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[Exit, int]:
@@ -63,7 +67,7 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
     planned = next(step for step in request.target.steps if step.tier == request.tier)
     with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
         folder = Path(scratch).resolve()
-        given = (places.root, places.model, places.adapter, places.prebuilt)
+        given = (places.root, places.model, places.adapter, places.prebuilt, places.baseline)
         paths = [str(path.resolve()) if path else "" for path in given]
         command = [sys.executable, "-P", "-m", "harness.worker", "step", request.step, *paths, str(folder)]
         parent = _Parent(request, places.root, on_progress)
@@ -80,7 +84,13 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
             )
         finally:
             parent.finish()
-            words = machine_paths(root=places.root, model=places.model, adapter=places.adapter, scratch=folder)
+            words = machine_paths(
+                root=places.root,
+                model=places.model,
+                adapter=places.adapter,
+                scratch=folder,
+                baseline=places.baseline,
+            )
             for stream in ("stdout", "stderr"):
                 redactions += seal_log(folder / stream, places.root, f"{request.step}/{stream}.log", words)
     return ended, redactions
@@ -190,7 +200,12 @@ def stage_environment(outer: Mapping[str, str], threads: int, scratch: Path) -> 
 
 
 def machine_paths(
-    *, root: Path | None = None, model: Path | None = None, adapter: Path | None = None, scratch: Path | None = None
+    *,
+    root: Path | None = None,
+    model: Path | None = None,
+    adapter: Path | None = None,
+    scratch: Path | None = None,
+    baseline: Path | None = None,
 ) -> dict[str, str]:
     """Absolute paths of this machine and the words that stand for them in sealed text."""
     named = {
@@ -198,6 +213,7 @@ def machine_paths(
         "MODEL": model,
         "ADAPTER": adapter,
         "SCRATCH": scratch,
+        "BASELINE": baseline,
         "PREFIX": Path(sys.prefix),
         "~": Path.home(),
     }

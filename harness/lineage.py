@@ -2,7 +2,8 @@
 
 A step of an earlier root may be carried when all that its samples rely on is as it would be today: candidate, target, options,
 seed, data and bounds, and the software and processor that made the numbers; for L1 the whole class of the machine. Limits may
-differ, because the carried samples are judged again under the new ones. What a limit counts (L0) may not: it would not be there.
+differ, because the carried samples are judged again under the new ones. What a limit counts (L0) or names (L3) may not: it would not
+be there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import msgspec
 
 from harness.derive_build import COUNTS
 from harness.errors import AskedWrongly
+from harness.metrics.rerank_names import cuts, is_ranking
 from harness.records import TIERS, DataFact, Environment, Plan, PlannedTarget, Tier, Value
 
 Step = tuple[str, Tier]
@@ -28,7 +30,7 @@ SOFTWARE: dict[Tier, tuple[str, ...]] = {
 
 DATA: dict[Tier, tuple[str, ...]] = {
     "L0": ("pairs", "calibration"),
-    "L1": ("pairs",),
+    "L1": ("pairs", "baseline"),
     "L2": ("pairs",),
     "L3": ("groups",),
 }
@@ -69,6 +71,10 @@ def relied_on(plan: Plan, environment: Environment, target: PlannedTarget, tier:
 
         facts["longest tokens"] = longest_tokens(plan.options, plan.candidate.max_length)
         facts["counted"] = ", ".join(sorted(name for name in limits if name.startswith(COUNTS)))
+    if tier == "L3":
+        own = {name: limit for name, limit in limits.items() if is_ranking(name)}
+        facts["measured"] = ", ".join(sorted(own)) + f"; cut at {', '.join(map(str, cuts(limits)))}"
+        facts["passed at random"] = own if "random_pass_chance" in limits else None
     return dict(_flat("", msgspec.to_builtins(facts)))
 
 

@@ -8,7 +8,7 @@ another machine, so the folder's name blocks nothing; a hub model and its revisi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Literal, get_args
 
@@ -22,13 +22,17 @@ from harness.records import (
     TIERS,
     DataFact,
     Finding,
+    Measurement,
+    Measurements,
     Outcome,
     Plan,
+    PlannedStep,
     PlannedTarget,
     PrebuiltArtifact,
     Precision,
     Qualification,
     Record,
+    Request,
     Tier,
     Verdict,
     to_json,
@@ -36,8 +40,8 @@ from harness.records import (
 
 NONE = "none"
 ELSE = "the root measured something else"
-_TIMES = frozenset({"time_limit_s", "memory_limit_bytes", "deadlock_s"})
-"""Options that change no number, only when something is ended."""
+_APART = frozenset({"time_limit_s", "memory_limit_bytes", "deadlock_s", "eager"})
+"""Options that change no number: when something is ended, and what is measured beside (without it, its metric is null)."""
 
 
 class Difference(Record, frozen=True):
@@ -70,8 +74,14 @@ class Under(Record, frozen=True):
         return self.claim.verdict
 
 
-def judge_under(judged: Rejudged, ladder_bytes: bytes, where: str) -> Under | None:
-    """Judge again under another ladder; None when the root has no records to judge. Raises ``LadderError`` for a bad ladder."""
+def judge_under(
+    judged: Rejudged, ladder_bytes: bytes, where: str, measure: Callable[[Request], Measurements] | None = None
+) -> Under | None:
+    """Judge again under another ladder; None when the root has no records to judge. Raises ``LadderError`` for a bad ladder.
+
+    ``measure`` derives the measurements of a step from its raw samples. L3 is derived again where its limits differ: they say at
+    which cut-offs it is measured, and the chance of a random scorer is that of meeting them.
+    """
     asked = ladder.parse(ladder_bytes, where)
     if judged.records is None:
         return None
@@ -87,6 +97,8 @@ def judge_under(judged: Rejudged, ladder_bytes: bytes, where: str) -> Under | No
             if why is not None:
                 outcome = _outcome(own, target.name, step.tier, (), f"{ELSE}: {why.name} {why.sealed}, not {why.own}")
             elif measured is not None:
+                if measure is not None and measured and step.tier == "L3":
+                    measured = _derived(sealed, target, step, measured, measure)
                 outcome = _outcome(own, target.name, step.tier, judge.judge(step.limits, measured), "")
             elif left is not None:
                 outcome = _outcome(own, target.name, step.tier, (), left.outcome.reason)
@@ -104,6 +116,20 @@ def judge_under(judged: Rejudged, ladder_bytes: bytes, where: str) -> Under | No
     )
 
 
+def _derived(
+    sealed: Plan,
+    target: PlannedTarget,
+    step: PlannedStep,
+    measured: tuple[Measurement, ...],
+    measure: Callable[[Request], Measurements],
+) -> tuple[Measurement, ...]:
+    """What the step's samples give under the limits of ``step``; as it was measured where these are the sealed ones."""
+    was = next((one for t in sealed.targets if t.name == target.name for one in t.steps if one.tier == step.tier), None)
+    if was is None or was.limits == step.limits:
+        return measured
+    return measure(plan.request(sealed, "", target, step.tier, "")).measurements
+
+
 def _plan(asked: Ladder, ladder_bytes: bytes, sealed: Plan) -> Plan:
     """The plan that the reviewer's ladder gives for the sealed candidate and data. What the root lacks is filled in, and blocks later."""
     empty = DataFact(path="", digest=NONE, source=NONE, rows=0)
@@ -113,6 +139,7 @@ def _plan(asked: Ladder, ladder_bytes: bytes, sealed: Plan) -> Plan:
         groups=sealed.inputs.groups or empty,
         groups_blocked=None,
         calibration=sealed.inputs.calibration or empty,
+        baseline=sealed.inputs.baseline or empty,
     )
     if asked.tiers.L3 is not None:  # the pin is compared in _options, where a difference blocks and is no refusal
         unpinned = msgspec.structs.replace(asked.tiers.L3, digest=None)
@@ -178,7 +205,7 @@ def _options(asked: Ladder, own: Plan, sealed: Plan) -> Iterator[Difference]:
                     target.name for target in own.targets if target.precision == name
                 ]  # L0 has options by precision
                 for target in precise if name in get_args(Precision) else [""]:
-                    blocks = name not in _TIMES
+                    blocks = name not in _APART
                     yield _option(tier, name, _shown(was[name]), _shown(now[name]), target=target, blocks=blocks)
         if tier == "L3" and pin not in {None, groups}:
             yield _option(tier, "digest", groups, str(pin), blocks=True)

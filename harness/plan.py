@@ -13,6 +13,7 @@ import msgspec
 
 from evidence.manifest import digest_of
 from harness import ladder
+from harness.derive_paired import AGAINST_BASELINE
 from harness.errors import LadderError
 from harness.ladder_format import Ladder, Target
 from harness.metrics.catalogue import LOAD_LIMITS, fixed_limits
@@ -161,6 +162,7 @@ def _check_inputs(asked: Ladder, options: TierOptions, inputs: Inputs) -> None:
         _refuse(asked, "inputs.pairs", "pairs for L1 and L2", "none", "read them first")
     if options.L0.int8.calibration is not None and inputs.calibration is None:
         _refuse(asked, "inputs.calibration", "the pairs of tiers.L0.int8.calibration", "none", "read them first")
+    _check_compared(asked, options, inputs)
     if options.L3 is None:
         return
     if inputs.groups is None:
@@ -169,6 +171,16 @@ def _check_inputs(asked: Ladder, options: TierOptions, inputs: Inputs) -> None:
     elif options.L3.digest not in {None, inputs.groups.digest}:
         do = "the data or the bounds are not those that were pinned; correct the ladder or the file"
         _refuse(asked, "tiers.L3.digest", str(options.L3.digest), inputs.groups.digest, do)
+
+
+def _check_compared(asked: Ladder, options: TierOptions, inputs: Inputs) -> None:
+    """A limit on a ratio to something that will not be there could only end as BLOCKED."""
+    climbed = [target for target in asked.targets if target.deferred is None] if options.L1 else []
+    limited = {name for target in climbed for name in ladder.limits_of(asked, target, "L1")}
+    for name in sorted(limited & set(AGAINST_BASELINE)):
+        if inputs.baseline is None:
+            do = "give --baseline ROOT, or remove the limit"
+            _refuse(asked, f"L1 limit {name}", "a baseline to compare with", "none", do)
 
 
 def _target(

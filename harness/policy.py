@@ -203,7 +203,7 @@ def _check_metric(name: str, rules: dict[str, float | str | bool], where: str) -
     metric = catalogue.find(name)
     if metric is None:
         base = name.partition(".")[0]
-        known = catalogue.METRICS.get(base)
+        known = catalogue.METRICS.get(catalogue.base(name))
         if known is not None and known.parameter:
             refuse(f"{where}.metric", f"{base}.<{known.parameter}>", show(name))
         refuse(

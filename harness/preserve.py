@@ -138,7 +138,7 @@ def reuse(root: Path, rerun: Sequence[str], plan: Plan, environment: Environment
     lineage.check_builds(named, origins)
     for step in origins:
         _check(root, found, step, plan, environment)
-    _check_withdrawn(root, own, origins, opened)
+    check_withdrawn(f"--preserve {root}", own, origins, opened)
     return Reuse(opened, found, origins)
 
 
@@ -167,7 +167,7 @@ def _check(root: Path, found: RootRecords, step: Step, plan: Plan, environment: 
         raise AskedWrongly(f"{where}: expected {what} {judge.show_value(one)}, got {judge.show_value(other)}; {add}")
 
 
-def _check_withdrawn(root: Path, own: str, origins: Mapping[Step, str], opened: VerifiedRoot) -> None:
+def check_withdrawn(where: str, own: str, origins: Mapping[Step, str], opened: VerifiedRoot) -> None:
     """Refuse a root that another beside it replaces, and a step that it carries from one such, unless the other carries it too.
 
     What is read here is not verified: it can only cause a refusal.
@@ -182,8 +182,8 @@ def _check_withdrawn(root: Path, own: str, origins: Mapping[Step, str], opened: 
         for old in beside.supersedes:
             if old.digest == own or any(origin == old.digest for origin, _ in wanted - kept):
                 raise AskedWrongly(
-                    f"--preserve {root}: expected evidence that no other root replaces, got that of {old.digest}, which "
-                    f"{path.parent.name} beside it replaces ({old.reason}); preserve from that one, or run without"
+                    f"{where}: expected evidence that no other root replaces, got that of {old.digest}, which "
+                    f"{path.parent.name} beside it replaces ({old.reason}); give that one, or run without"
                 )
 
 

@@ -176,6 +176,44 @@ class PerfRaw(Record, frozen=True):
     growth: GrowthRaw | None = None
 
 
+class Stated(Record, frozen=True):
+    """A session of a pair: its facts, and the shapes of the micro-batches of a call."""
+
+    facts: SessionFacts
+    shapes: tuple[tuple[int, int], ...]
+
+
+class SessionPair(Record, frozen=True):
+    """One fresh session of either side, called in turn; ``candidate_first`` says who went first in each call pair.
+
+    ``*_cpu_ms`` is the processor time of the side's whole process in each call, all threads together.
+    """
+
+    candidate_loaded_first: bool
+    candidate_first: tuple[bool, ...]
+    candidate_ms: tuple[float, ...]
+    other_ms: tuple[float, ...]
+    candidate_cpu_ms: tuple[float, ...]
+    other_cpu_ms: tuple[float, ...]
+
+
+class PairedRaw(Record, frozen=True):
+    """``paired.json`` (the other side is the baseline's artifact) and ``eager.json`` (PyTorch) of L1. Threads of both sides do not spin.
+
+    ``other_artifact`` is the tree digest of the baseline's artifact, null for PyTorch. ``fault`` says why there are no samples.
+    ``candidate`` and ``other`` state the last pair of sessions; all others were made alike.
+    """
+
+    format: Literal[1]
+    fault: str
+    other_artifact: str | None
+    candidate: Stated | None
+    other: Stated | None
+    pairs_per_call: int
+    warm_up: int
+    sessions: tuple[SessionPair, ...]
+
+
 class MemoryRaw(Record, frozen=True):
     """``memory.json`` of L1: resident bytes of the process tree, sampled by the parent, at monotonic times.
 
@@ -390,15 +428,22 @@ class ScoresRaw(Record, frozen=True):
 
 
 class QueryScores(Record, frozen=True):
-    """The metrics of one query for one scorer, expected over ties."""
+    """The metrics of one query for one scorer by name (``ndcg_at_10``, ``map``), expected over ties.
 
-    ndcg_at_10: float
-    mrr_at_10: float
-    average_precision: float
+    ``worst`` and ``best`` hold those that ties leave open: the value of the worst and of the best order of the ties.
+    """
+
+    expected: dict[str, float]
+    worst: dict[str, float]
+    best: dict[str, float]
 
 
 class QueryRow(Record, frozen=True):
-    """One query of L3; null where a group has no positive or a score is not finite. ``judged`` groups count in the means."""
+    """One query of L3; null where a group has no positive or a score is not finite. ``judged`` groups count in the means.
+
+    ``agreement`` is by name how alike artifact and reference rank; a name is absent where nothing can be said (overlap at k with at
+    most k candidates).
+    """
 
     query_id: str
     candidates: int
@@ -406,6 +451,7 @@ class QueryRow(Record, frozen=True):
     judged: bool
     artifact: QueryScores | None
     reference: QueryScores | None
+    agreement: dict[str, float]
 
 
 class PerQuery(Record, frozen=True):

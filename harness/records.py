@@ -87,6 +87,13 @@ class BuildOptions(Record, frozen=True):
     memory_limit_bytes: PositiveInt = MEMORY_LIMIT_BYTES
 
 
+class PairedOptions(Record, frozen=True):
+    """L1 beside something else: fresh pairs of sessions, and call pairs in each. A session is one sample, a call is none."""
+
+    sessions: Annotated[int, msgspec.Meta(ge=6)] = 14
+    calls: Annotated[int, msgspec.Meta(ge=2)] = 40
+
+
 class SessionOptions(Record, frozen=True):
     """How a target's sessions are made, in every tier: what changes their speed and is no part of the artifact.
 
@@ -130,6 +137,8 @@ class PerfOptions(Record, frozen=True):
 
     Steady calls go on until the 95% interval of their median is at most ``interval`` of it wide, once there are ``min_calls``, and
     end in any case at ``calls``, or when they have taken ``seconds``.
+
+    ``paired`` says how it is timed in turn with the baseline's artifact, and with PyTorch where ``eager`` asks for it.
     """
 
     candidates: PositiveInt = 32
@@ -144,6 +153,8 @@ class PerfOptions(Record, frozen=True):
     end_to_end_calls: Count = 0
     sweep: SweepOptions | None = None
     load: LoadOptions | None = None
+    paired: PairedOptions = PairedOptions()
+    eager: bool = False
     time_limit_s: Seconds = 900.0
     memory_limit_bytes: PositiveInt = MEMORY_LIMIT_BYTES
 
@@ -297,13 +308,15 @@ class DataFact(Record, frozen=True):
 class Inputs(Record, frozen=True):
     """The data of the root. ``groups`` is null with ``groups_blocked`` set when the dataset could not be had.
 
-    ``calibration`` are the pairs that a static int8 conversion measures activations on.
+    ``calibration`` are the pairs that a static int8 conversion measures activations on. ``baseline`` is the manifest of the root that
+    L1 is compared with: its digest is that root's digest, and its rows are the files that it names.
     """
 
     pairs: DataFact | None
     groups: DataFact | None
     groups_blocked: str | None = None
     calibration: DataFact | None = None
+    baseline: DataFact | None = None
 
 
 class PrebuiltArtifact(Record, frozen=True):
@@ -593,3 +606,4 @@ LADDER, PLAN, ENVIRONMENT, LINEAGE, CLAIM = (
     "qualification.json",
 )
 PAIRS, GROUPS, CALIBRATION = "inputs/pairs.jsonl", "inputs/groups.jsonl", "inputs/calibration.jsonl"
+BASELINE = "inputs/baseline.b3"

@@ -15,12 +15,15 @@ import msgspec
 
 from evidence.manifest import DIGEST, Fault
 from evidence.report import AUTHENTICITY
-from harness import attest, dsse, own_ladder, records, vouch
+from harness import attest, derive, dsse, own_ladder, records, vouch
 from harness.answer import EXIT_NOT_INTACT, Checked, check
 from harness.errors import AskedWrongly
+from harness.judge_rerank import smoke
 from harness.ladder import parse
 from harness.own_ladder import Under
+from harness.recheck import Rejudged
 from harness.records import Verdict
+from harness.root import merged
 from harness.run import exit_code
 from harness.step import now
 from harness.vouch import Vouched
@@ -133,7 +136,9 @@ def review(asked: Asked, progress: Callable[[int, int], None] | None = None) -> 
     under = None
     if asked.ladder is not None:
         name, data = asked.ladder
-        under = own_ladder.judge_under(judged, data, name) if judged is not None else None
+        if judged is not None and judged.records is not None:
+            read, _ = merged(judged.records.lineage, checked.opened.read, checked.opened.paths)
+            under = own_ladder.judge_under(judged, data, name, lambda request: derive.measure(request, read))
     found = None
     if judged is not None and judged.records is not None and not judged.faults:
         sealed = checked.opened.read(records.LADDER)
@@ -209,6 +214,7 @@ def answer(reviewed: Reviewed) -> dict[str, Any]:
         "intact": report.ok and not checked.faults,
         "verdict": reviewed.verdict,
         "sealed_verdict": judged.verdict if judged is not None and not checked.faults else None,
+        "smoke": _smoke(judged) if judged is not None and not checked.faults else [],
         "authenticity": reached[0] if reached else "none",
         "authenticity_means": "; ".join(means),
         "reached": reached,
@@ -218,6 +224,12 @@ def answer(reviewed: Reviewed) -> dict[str, Any]:
         "faults": [{"rule": fault.rule, "path": fault.path, "message": fault.message} for fault in faults],
         "exit_code": reviewed.exit_code,
     }
+
+
+def _smoke(judged: Rejudged) -> list[str]:
+    """Why an L3 of the root is a functional smoke test, each reason once."""
+    steps = judged.records.steps.values() if judged.records is not None else ()
+    return list(dict.fromkeys(filter(None, (smoke(step.outcome.findings) for step in steps))))
 
 
 def _ladder(under: Under) -> dict[str, Any]:

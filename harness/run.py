@@ -13,6 +13,7 @@ import msgspec
 
 from evidence import manifest, seal
 from harness import adapter, candidate, data, judge, ladder, launch, plan, records, sources, step
+from harness.baseline import Baseline
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotSealed, Unavailable
 from harness.prebuilt import pin
@@ -45,6 +46,7 @@ class Prepared(Record, frozen=True):
     adapter_folder: Path | None
     prebuilt: dict[str, Path]
     files: dict[str, bytes]
+    baseline: Baseline | None = None
 
 
 class Climbed(Record, frozen=True):
@@ -56,8 +58,11 @@ class Climbed(Record, frozen=True):
     interrupted: bool
 
 
-def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
-    """Read, resolve and plan. Raises LadderError, CandidateError or Unavailable; writes nothing but the hub client's cache."""
+def prepare(ladder_path: Path, model: str | None = None, beside: Baseline | None = None) -> Prepared:
+    """Read, resolve and plan; L1 is compared with ``beside``.
+
+    Raises LadderError, CandidateError or Unavailable; writes nothing but the hub client's cache.
+    """
     try:
         ladder_bytes = ladder_path.read_bytes()
     except OSError as error:
@@ -73,6 +78,13 @@ def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
     paths = {t.name: base / t.artifact for t in asked.targets if t.artifact is not None and t.deferred is None}
     prebuilt: dict[str, PrebuiltArtifact] = {target: pin(path) for target, path in paths.items()}
     inputs, files = _inputs(asked, base)
+    if beside is not None:
+        if asked.tiers.L1 is None:
+            raise AskedWrongly(
+                f"--baseline {beside.root}: expected a ladder that climbs L1, got one with the goal {asked.goal}; leave it out"
+            )
+        inputs = msgspec.structs.replace(inputs, baseline=beside.fact)
+        files[records.BASELINE] = beside.manifest
     made = plan.make(asked, ladder_bytes, resolved.candidate, inputs, prebuilt)
     return Prepared(
         plan=made,
@@ -82,6 +94,7 @@ def prepare(ladder_path: Path, model: str | None = None) -> Prepared:
         adapter_folder=resolved.adapter,
         prebuilt=paths,
         files=files,
+        baseline=beside,
     )
 
 
@@ -195,6 +208,7 @@ def _run(prepared: Prepared, staging: Path, request: Request, planned: PlannedSt
         model=prepared.model_folder,
         prebuilt=prepared.prebuilt.get(name),
         adapter=prepared.adapter_folder,
+        baseline=prepared.baseline.artifact(name) if prepared.baseline is not None else None,
     )
     return step.run(request, planned.limits, places, watcher)
 

@@ -1,6 +1,7 @@
 """The child of one step: ``request.json`` -> stage -> raw samples -> ``measurements.json``. Started by ``launch`` only.
 
-    python -m harness.worker step STEP ROOT MODEL ADAPTER PREBUILT SCRATCH DESCRIPTOR
+    python -m harness.worker step STEP ROOT MODEL ADAPTER PREBUILT BASELINE SCRATCH DESCRIPTOR
+    python -m harness.worker eager STEP ROOT MODEL ADAPTER DESCRIPTOR
     python -m harness.worker dataset FOLDER DESCRIPTOR
     python -m harness.worker bisect FOLDER MODEL ADAPTER DESCRIPTOR
     python -m harness.worker tree MODEL FOLDER DESCRIPTOR
@@ -13,6 +14,7 @@ and it is BLOCKED with its class and the versions, never FAIL.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import traceback
 from importlib import metadata
@@ -24,7 +26,7 @@ from harness.launch import machine_paths
 from harness.raw import BlockedRaw
 from harness.records import TIER_NAMES, Request, from_json, to_json
 from harness.redact import scrub
-from harness.stages import STAGES, bisect, module_tree
+from harness.stages import STAGES, bisect, eager, module_tree
 from harness.stages.dataset import fetch
 from harness.stages.job import Channel, Job
 
@@ -36,6 +38,10 @@ def main(arguments: list[str]) -> int:
     """Run one child; the exit code."""
     kind, *places, descriptor = arguments
     process.die_with_parent()
+    if kind == "eager":
+        step, root, model, adapter = places
+        parent = socket.socket(fileno=int(descriptor))
+        return _eager(step, Path(root), Path(model), Path(adapter) if adapter else None, parent)
     channel = Channel(int(descriptor))
     if kind == "dataset":
         return _dataset(Path(places[0]), channel)
@@ -43,9 +49,9 @@ def main(arguments: list[str]) -> int:
         return _tree(Path(places[0]), Path(places[1]))
     if kind == "bisect":
         return _bisect(Path(places[0]), places[1], places[2], channel)
-    step, root, model, adapter, prebuilt, scratch = places
+    step, root, model, adapter, prebuilt, baseline, scratch = places
     folders = Path(root), Path(model), Path(prebuilt) if prebuilt else None, Path(scratch)
-    return _step(step, folders, Path(adapter) if adapter else None, channel)
+    return _step(step, folders, tuple(Path(place) if place else None for place in (adapter, baseline)), channel)
 
 
 def _dataset(folder: Path, channel: Channel) -> int:
@@ -85,16 +91,29 @@ def _bisect(folder: Path, model: str, adapter: str, channel: Channel) -> int:
     return 0
 
 
-def _step(step: str, folders: tuple[Path, Path, Path | None, Path], adapter: Path | None, channel: Channel) -> int:
+def _eager(step: str, root: Path, model: Path, adapter: Path | None, parent: socket.socket) -> int:
+    path = f"{step}/request.json"
+    request = from_json((root / path).read_bytes(), Request, path)
+    eager.serve(Job(request, root, model, None, root, lambda *_: None, lambda: None, str, adapter), parent)
+    return 0
+
+
+def _step(
+    step: str,
+    folders: tuple[Path, Path, Path | None, Path],
+    beside: tuple[Path | None, ...],
+    channel: Channel,
+) -> int:
     root, model, _, scratch = folders
-    words = machine_paths(root=root, model=model, adapter=adapter, scratch=scratch)
+    adapter, baseline = beside
+    words = machine_paths(root=root, model=model, adapter=adapter, scratch=scratch, baseline=baseline)
 
     def clean(text: str) -> str:
         return scrub(text, words)[0]
 
     path = f"{step}/request.json"
     request = from_json((root / path).read_bytes(), Request, path)
-    job = Job(request, *folders, channel.progress, channel.memory_written, clean, adapter)
+    job = Job(request, *folders, channel.progress, channel.memory_written, clean, adapter, baseline)
     try:
         _stay_on(request.target.session.cpus)
         STAGES[request.tier](job)

@@ -1,6 +1,7 @@
 """Every metric a limit can name: its tier, unit, meaning, and the limits no ladder can loosen.
 
-A name may take a parameter after a dot where the catalogue says so (``initializer_count.FLOAT16``). Pure; no import of numpy.
+A name may take a parameter after a dot where the catalogue says so (``initializer_count.FLOAT16``), and a name of L3 that is cut at
+10 may be cut elsewhere (``ndcg_at_5``). Pure; no import of numpy.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from harness.metrics import rerank_names
 from harness.records import Limit, Limits, Precision, Tier
 
 
@@ -113,6 +115,22 @@ METRICS: dict[str, Metric] = {
         "L1", "ratio", float, "median of the last third of the steady calls over that of the first third"
     ),
     "involuntary_switches": Metric("L1", "switches", int, "times the process lost a processor during the steady calls"),
+    "ratio_p50": Metric(
+        "L1", "ratio", float, "time of a call over that of the baseline's artifact; below 1 is faster than the baseline"
+    ),
+    "ratio_p95": Metric("L1", "ratio", float, "95th percentile of the calls over that of the baseline's artifact"),
+    "ratio_pairs_per_s": Metric(
+        "L1", "ratio", float, "pairs per second over those of the baseline's artifact; above 1 is faster"
+    ),
+    "ratio_cpu": Metric(
+        "L1",
+        "ratio",
+        float,
+        "processor time of a call over that of the baseline's artifact; a busy machine moves it least",
+    ),
+    "ratio_eager": Metric(
+        "L1", "ratio", float, "time of a call of PyTorch fp32 eager over the artifact's: how many times faster it is"
+    ),
     "baseline_rss_bytes": Metric(
         "L1", "bytes", int, "resident memory of the process tree before the session is loaded"
     ),
@@ -253,24 +271,31 @@ METRICS: dict[str, Metric] = {
     "judged_groups": Metric("L3", "groups", int, "groups with at least one positive and one negative"),
     "scored_pairs": Metric("L3", "pairs", int, "pairs scored"),
     "non_finite_scores": Metric("L3", "logits", int, "NaN or infinite logits on either side"),
-    "ndcg_at_10": Metric("L3", "nDCG", float, "mean nDCG@10, linear gains, expected over ties"),
-    "mrr_at_10": Metric("L3", "MRR", float, "mean reciprocal rank within 10, expected over ties"),
-    "map": Metric("L3", "MAP", float, "mean average precision, expected over ties"),
-    "ndcg_at_10_drop": Metric(
-        "L3", "nDCG", float, "PyTorch's nDCG@10 less the artifact's, paired by query, 95% interval"
+    **{name: Metric("L3", unit, float, meaning) for name, (unit, meaning) in rerank_names.RANKING.items()},
+    **{
+        f"row_{name}": Metric(
+            "L3", rerank_names.RANKING[name][0], float, f"{name} of one other scorer on the same groups", "scorer"
+        )
+        for name in rerank_names.HEADLINE
+    },
+    "sentinel": Metric(
+        "L3",
+        "score",
+        float,
+        "a ranking metric with a scorer without knowledge in the artifact's place",
+        "sentinel and metric",
     ),
-    "mrr_at_10_drop": Metric("L3", "MRR", float, "PyTorch's MRR@10 less the artifact's, paired by query, 95% interval"),
-    "map_drop": Metric("L3", "MAP", float, "PyTorch's MAP less the artifact's, paired by query, 95% interval"),
-    "ndcg_at_10_over_random": Metric("L3", "nDCG", float, "nDCG@10 less its expectation under random order"),
-    "ndcg_at_10_over_sentinels": Metric(
-        "L3", "nDCG", float, "nDCG@10 less the best of constant, length and source order"
+    "passing_sentinels": Metric(
+        "L3",
+        "of 5",
+        int,
+        "scorers without knowledge that would meet every limit on the ranking; counted when it is judged",
     ),
-    "row_ndcg_at_10": Metric("L3", "nDCG", float, "nDCG@10 of one other scorer on the same groups", "scorer"),
+    "random_pass_chance": Metric(
+        "L3", "probability", float, "chance that ranking at random meets every limit on the ranking, on these groups"
+    ),
     "rerank_pairs_per_s": Metric("L3", "pairs/s", float, "pairs scored per second by the artifact, tokenisation apart"),
 }
-
-SCORERS = ("reference", "source_order", "random", "oracle", "constant", "length", "word_overlap", "bm25")
-"""The rows beside the model in L3, the parameter of ``row_ndcg_at_10``."""
 
 BUILD_STEPS = ("export", "optimise", "convert")
 """The steps of a build after which logits are kept, the parameter of ``gap_after``."""
@@ -278,7 +303,8 @@ BUILD_STEPS = ("export", "optimise", "convert")
 PARAMETERS = {
     "operator type": re.compile(r"[A-Za-z0-9_]+"),
     "ONNX dtype": re.compile(r"[A-Z0-9]+"),
-    "scorer": re.compile("|".join(SCORERS)),
+    "scorer": re.compile("|".join(rerank_names.SCORERS)),
+    "sentinel and metric": re.compile(rerank_names.SENTINEL.pattern.removeprefix(r"sentinel\.")),
     "provider": re.compile(r"[A-Za-z0-9_]+"),
     "build step": re.compile("|".join(BUILD_STEPS)),
     "callers": re.compile(r"[1-9][0-9]*"),
@@ -314,7 +340,11 @@ FIXED_LIMITS: dict[Tier, Limits] = {
         "threads_deadlocked": Limit(exactly=0),
         "fallback_nodes": Limit(exactly=0),
     },
-    "L3": {"non_finite_scores": Limit(exactly=0), "judged_groups": Limit(at_least=1.0)},
+    "L3": {
+        "non_finite_scores": Limit(exactly=0),
+        "judged_groups": Limit(at_least=1.0),
+        "passing_sentinels": Limit(exactly=0),
+    },
 }
 """Limits that stand in every plan beside the ladder's own. A ladder cannot set these metrics itself."""
 
@@ -359,6 +389,11 @@ def fixed_limits(tier: Tier, precision: Precision, *, adapter: bool = False) -> 
     return limits
 
 
+def base(name: str) -> str:
+    """The name under which the catalogue lists a metric: without parameter, and with the cut-off 10 for any other."""
+    return rerank_names.cut(name).base
+
+
 def is_condition(name: str) -> bool:
     """Whether a metric tells of the moment of the measurement, not of the artifact."""
     metric = find(name)
@@ -378,8 +413,8 @@ def cell_name(candidates: int, max_length: int, batch_size: int, threads: int) -
 
 def find(name: str) -> Metric | None:
     """The metric that ``name`` means, or None: unknown, or with a parameter that is missing, unwanted or malformed."""
-    base, dot, parameter = name.partition(".")
-    metric = METRICS.get(base)
+    _, dot, parameter = name.partition(".")
+    metric = METRICS.get(base(name))
     if metric is None or bool(dot) != bool(metric.parameter):
         return None
     if metric.parameter and not PARAMETERS[metric.parameter].fullmatch(parameter):

@@ -42,6 +42,8 @@ def missing(metric: str, options: PerfOptions, threads: int) -> str | None:
         return None if options.load is not None and options.load.arrival_per_s is not None else "load.arrival_per_s"
     if base.startswith("end_to_end_") or base == "tokenise_share":
         return None if options.end_to_end_calls else "end_to_end_calls above 0"
+    if base == "ratio_eager":
+        return None if options.eager else "eager: true"
     if base.startswith("growth_"):
         return None if options.growth_calls else "growth_calls above 0"
     return None

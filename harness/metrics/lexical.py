@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 _WORD = re.compile(r"\w+")
 
@@ -21,35 +22,68 @@ def tokens(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def bm25_scores(query: str, documents: Sequence[str], k1: float = 1.2, b: float = 0.75) -> list[float]:
-    """BM25 of each document, where the collection is ``documents`` alone (one group, not the whole corpus).
+class Matches(NamedTuple):
+    """How often each distinct word of a query stands in it and in every document, and the number of words of each document."""
+
+    in_query: dict[str, int]
+    in_documents: dict[str, list[int]]
+    lengths: list[int]
+
+
+def matches(query: str, documents: Sequence[str]) -> Matches:
+    """Look for the words of the query in the documents, each of which is cut into words once."""
+    in_query = Counter(tokens(query))
+    in_documents = {word: [0] * len(documents) for word in in_query}
+    lengths = []
+    for place, document in enumerate(documents):
+        lowered = document.lower()
+        words = _WORD.findall(lowered)
+        lengths.append(len(words))
+        for word, counts in in_documents.items():
+            if word in lowered:  # a quick look that most words do not pass
+                counts[place] = words.count(word)
+    return Matches(dict(in_query), in_documents, lengths)
+
+
+def bm25(found: Matches, k1: float = 1.2, b: float = 0.75) -> list[float]:
+    """BM25 of each document, where the collection is the documents alone (one group, not the whole corpus).
 
     Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework: BM25 and Beyond", eq. 3.15 without the
     constant factor k1 + 1, which changes no order. The idf is the variant that is never negative,
     ``ln(1 + (N - n + 0.5) / (n + 0.5))`` (as in Lucene): a word in every document of a small group must not
     count against a document. A word that stands twice in the query counts twice.
 
-    Returns a list of len(documents) floats >= 0; empty for no documents; all 0.0 when the query has no word.
+    Returns a float >= 0 a document; empty for no documents; all 0.0 when the query has no word.
     """
-    counts = [Counter(tokens(document)) for document in documents]
-    lengths = [count.total() for count in counts]
+    lengths = found.lengths
     mean_length = sum(lengths) / len(lengths) if any(lengths) else 1.0
     norms = [k1 * (1 - b + b * length / mean_length) for length in lengths]
-    scores = [0.0] * len(counts)
-    for word, times in Counter(tokens(query)).items():
-        holding = sum(1 for count in counts if word in count)
+    scores = [0.0] * len(lengths)
+    for word, times in found.in_query.items():
+        counts = found.in_documents[word]
+        holding = len(counts) - counts.count(0)
         idf = math.log(1 + (len(counts) - holding + 0.5) / (holding + 0.5))
-        for index, count in enumerate(counts):
-            frequency = count[word]
+        for index, frequency in enumerate(counts):
             if frequency:
                 scores[index] += times * idf * frequency / (frequency + norms[index])
     return scores
 
 
+def overlap(found: Matches) -> list[float]:
+    """Fraction (0 to 1) of the query's distinct words that each document holds; 0.0 for a query without words."""
+    if not found.in_query:
+        return [0.0] * len(found.lengths)
+    return [(len(row) - row.count(0)) / len(row) for row in zip(*found.in_documents.values(), strict=True)]
+
+
+def bm25_scores(query: str, documents: Sequence[str], k1: float = 1.2, b: float = 0.75) -> list[float]:
+    """``bm25`` of a query and its documents."""
+    return bm25(matches(query, documents), k1, b)
+
+
 def overlap_scores(query: str, documents: Sequence[str]) -> list[float]:
-    """Fraction (0 to 1) of the query's distinct words that the document holds; 0.0 for a query without words."""
-    wanted = set(tokens(query))
-    return [len(wanted.intersection(tokens(document))) / len(wanted) if wanted else 0.0 for document in documents]
+    """``overlap`` of a query and its documents."""
+    return overlap(matches(query, documents))
 
 
 def length_scores(documents: Sequence[str]) -> list[float]:

@@ -1,27 +1,28 @@
-"""Ranking metrics of one group of candidates, exact under ties, and the bootstrap over groups.
+"""Ranking metrics of groups of candidates, exact under ties: nDCG, MRR, MAP, recall, precision and hit rate.
 
 A group is ``scores`` and ``gains``, both of shape (candidates,): the scorer's number for each candidate (any
 float dtype, higher = earlier) and its graded relevance (finite, >= 0; 0 = not relevant). Candidates with equal
-scores have no order of their own, so every metric is given as a ``TieAware``: the expected value over all orders
-of the ties, and the best and the worst order. The expected values follow McSherry & Najork 2008, "Computing
-Information Retrieval Performance Measures Efficiently in the Presence of Tied Scores".
+scores have no order of their own, so every metric is given as the expected value over all orders of the ties, and
+the best and the worst order. The expected values follow McSherry & Najork 2008, "Computing Information Retrieval
+Performance Measures Efficiently in the Presence of Tied Scores".
 
-Common rules, stated once:
+Common rules, stated once (docs/ranking-metrics.md gives the formulas):
 
-- No candidate, no candidate with gain > 0, or any non-finite score: the group has no value, ``None``. The caller
+- No candidate, no candidate with gain > 0, or any non-finite score: the group has no value, ``None`` or NaN. The caller
   counts such groups. (A NaN score is never sorted to some place and then judged.)
 - ``scores`` and ``gains`` of different shape, a gain that is negative or not finite, or k < 1: ``ValueError``.
 - nDCG uses *linear* gains (gain / log2(rank + 1)), as trec_eval and mteb do, not 2**gain - 1.
   All other metrics are binary: relevant means gain > 0.
 - Ideal order and number of relevant candidates are those of the group itself, not of judgements outside it.
 - With fewer candidates than k, precision still divides by k (as trec_eval does).
-- ``expected_random(gains, k)`` also tells what a metric can be at all in this group: where its best equals its
-  worst (recall when k >= candidates), any scorer gets that value and it is no achievement.
+- Where the best order of all candidates gives what the worst gives (recall when k >= candidates), any scorer gets that
+  value and it is no achievement. The caller leaves such groups out of the mean; ``expected_random`` tells them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -31,8 +32,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
 
-_BOOTSTRAP_CELLS = 2_000_000  # random indices held at once: 16 MB of int64 and 16 MB of the values drawn
+FAMILIES = ("ndcg", "mrr", "recall", "precision", "hit")
+"""The metrics that are cut at k; ``map`` is over the whole list."""
+
+_CELLS = 1 << 20  # padded candidates looked at together: some 8 MB an array
 
 
 class TieAware(Record, frozen=True):
@@ -55,86 +60,70 @@ class GroupMetrics(Record, frozen=True):
     hit: TieAware
 
 
-class Interval(NamedTuple):
-    """A mean with the ends of its confidence interval, all in the unit of the values."""
+class Spread(NamedTuple):
+    """A metric of many groups over all orders of the ties; each array float64 of shape (groups,), NaN where it has no value."""
 
-    mean: float
-    low: float
-    high: float
+    expected: Floats
+    best: Floats
+    worst: Floats
 
 
 class _Ranked(NamedTuple):
-    """A group in rank order. All arrays have shape (candidates,); position 0 is rank 1."""
+    """Groups in rank order, padded to the longest. Arrays have shape (groups, candidates); column 0 is rank 1."""
 
     gains: Floats  # within a tie the greatest gain first, so that the input's order leaves no trace
-    start: NDArray[np.int64]  # first position of the tie class that holds this position
-    size: NDArray[np.int64]  # number of candidates in that class
+    first: Integers  # first position of every tie class, in the flattened array
+    sizes: Integers  # number of candidates of every tie class
+
+    @property
+    def start(self) -> Integers:
+        """First position of the tie class that holds this position."""
+        return self._spread(self.first % self.gains.shape[1])
+
+    @property
+    def size(self) -> Integers:
+        """Number of candidates in that class."""
+        return self._spread(self.sizes)
 
     @property
     def worst_gains(self) -> Floats:
         """The same ranking with each tie class reversed: least gain first."""
-        mirrored: Floats = self.gains[2 * self.start + self.size - 1 - np.arange(len(self.gains))]
-        return mirrored
+        mirrored = 2 * self.start + self.size - 1 - np.arange(self.gains.shape[1])
+        return np.take_along_axis(self.gains, mirrored, axis=1)
 
-    def class_mean(self, values: Floats) -> Floats:
-        """For each position the mean of ``values`` over its tie class, shape (candidates,)."""
-        first = np.flatnonzero(self.start == np.arange(len(values)))
-        size = self.size[first]
-        means: Floats = np.add.reduceat(values, first) / size
-        return np.repeat(means, size)
+    def class_sum(self, values: NDArray[np.float64]) -> Floats:
+        """For each position the sum of ``values`` over its tie class."""
+        sums: Floats = np.add.reduceat(values.ravel(), self.first)
+        return np.repeat(sums, self.sizes).reshape(self.gains.shape)
 
-
-def ndcg(scores: ArrayLike, gains: ArrayLike, k: int) -> TieAware | None:
-    """Normalised discounted cumulative gain at k, linear gains (Jarvelin & Kekalainen 2002, log2(rank + 1))."""
-    ranked = _rank(scores, gains)
-    return None if ranked is None else _ndcg(ranked, _cut(k))
+    def _spread(self, by_class: Integers) -> Integers:
+        return np.repeat(by_class, self.sizes).reshape(self.gains.shape)
 
 
-def mrr(scores: ArrayLike, gains: ArrayLike, k: int) -> TieAware | None:
-    """Reciprocal of the rank of the first relevant candidate, 0 when that rank is beyond k (Voorhees 1999)."""
-    ranked = _rank(scores, gains)
-    return None if ranked is None else _mrr(ranked, _cut(k))
-
-
-def average_precision(scores: ArrayLike, gains: ArrayLike) -> TieAware | None:
-    """Mean over the relevant candidates of the precision at their ranks, over the whole list (trec_eval's map)."""
-    ranked = _rank(scores, gains)
-    return None if ranked is None else _average_precision(ranked)
-
-
-def recall(scores: ArrayLike, gains: ArrayLike, k: int) -> TieAware | None:
-    """Relevant candidates in the first k, divided by all relevant candidates of the group."""
-    ranked = _rank(scores, gains)
-    return None if ranked is None else _found(ranked, _cut(k), float(np.count_nonzero(ranked.gains)))
-
-
-def precision(scores: ArrayLike, gains: ArrayLike, k: int) -> TieAware | None:
-    """Relevant candidates in the first k, divided by k."""
-    ranked = _rank(scores, gains)
-    return None if ranked is None else _found(ranked, _cut(k), float(k))
-
-
-def hit(scores: ArrayLike, gains: ArrayLike, k: int) -> TieAware | None:
-    """1 when at least one of the first k is relevant, else 0; the expected value is that event's probability."""
-    ranked = _rank(scores, gains)
-    return None if ranked is None else _hit(ranked, _cut(k))
+def spreads(
+    scores: Sequence[ArrayLike], gains: Sequence[ArrayLike], cuts: Sequence[int], families: Sequence[str] = FAMILIES
+) -> dict[str, Spread]:
+    """``map`` and, for every family and cut-off k, e.g. ``ndcg_at_10``, of all groups at once: float64 of shape (groups,)."""
+    for k in cuts:
+        _check_cut(k)
+    score, gain = _groups(scores, gains)
+    names = [f"{family}_at_{k}" for family in families for k in cuts] + ["map"]
+    found = {name: Spread(*np.full((3, len(score)), np.nan)) for name in names}
+    for rows in _blocks(np.array([len(row) for row in score], dtype=np.int64)):
+        part = _block([score[row] for row in rows], [gain[row] for row in rows], cuts, families)
+        for name, spread in part.items():
+            for whole, piece in zip(found[name], spread, strict=True):
+                whole[rows] = piece
+    return found
 
 
 def group_metrics(scores: ArrayLike, gains: ArrayLike, k: int) -> GroupMetrics | None:
-    """All metrics of one group at once (one sort); each equals the function of its name."""
-    cut = _cut(k)
-    ranked = _rank(scores, gains)
-    if ranked is None:
+    """All metrics of one group; None where it has no value."""
+    found = spreads([scores], [gains], [k])
+    if np.isnan(found["map"].expected[0]):
         return None
-    return GroupMetrics(
-        k=k,
-        ndcg=_ndcg(ranked, cut),
-        mrr=_mrr(ranked, cut),
-        average_precision=_average_precision(ranked),
-        recall=_found(ranked, cut, float(np.count_nonzero(ranked.gains))),
-        precision=_found(ranked, cut, float(k)),
-        hit=_hit(ranked, cut),
-    )
+    cut = {family: _tie_aware(found[f"{family}_at_{k}"]) for family in FAMILIES}
+    return GroupMetrics(k=k, average_precision=_tie_aware(found["map"]), **cut)
 
 
 def expected_random(gains: ArrayLike, k: int) -> GroupMetrics | None:
@@ -150,130 +139,171 @@ def oracle(gains: ArrayLike, k: int) -> GroupMetrics | None:
     return group_metrics(gains, gains, k)
 
 
-def paired_bootstrap(
-    deltas: ArrayLike, seed: int, resamples: int = 10_000, confidence: float = 0.95
-) -> Interval | None:
-    """Mean of per-group differences with its percentile bootstrap interval, groups drawn with replacement.
-
-    Efron & Tibshirani 1993, ch. 13; for ranking metrics: Sakai 2006, "Evaluating evaluation metrics based on the
-    bootstrap". ``deltas``: shape (groups,), candidate minus reference of the same group, any unit. Same seed,
-    same answer; the draws are ``Generator(PCG64(seed)).integers`` and do not depend on how they are blocked.
-    At most about 32 MB is held, whatever the number of resamples.
-
-    ``None`` for fewer than 2 groups (one group says nothing about others) or any non-finite delta. With few groups
-    the interval is known to be too narrow; it is no wider than the deltas it was given.
-    """
-    values = np.asarray(deltas, dtype=np.float64)
-    if values.ndim != 1:
-        message = f"deltas: expected shape (groups,), got {values.shape}"
-        raise ValueError(message)
-    if resamples < 1 or not 0 < confidence < 1:
-        message = f"bootstrap: expected resamples >= 1 and 0 < confidence < 1, got {resamples} and {confidence}"
-        raise ValueError(message)
-    if values.size < 2 or not np.isfinite(values).all():
-        return None
-    generator = np.random.Generator(np.random.PCG64(seed))
-    block = max(1, _BOOTSTRAP_CELLS // values.size)
-    means = np.empty(resamples)
-    for begin in range(0, resamples, block):
-        rows = min(block, resamples - begin)
-        drawn = generator.integers(0, values.size, size=(rows, values.size))
-        means[begin : begin + rows] = values[drawn].mean(axis=1)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail], method="linear")
-    return Interval(float(values.mean()), float(low), float(high))
+def padded(rows: Sequence[Floats], fill: float) -> Floats:
+    """Arrays of different length as one, float64 of shape (rows, longest), ``fill`` behind the end of each."""
+    sizes = np.array([len(row) for row in rows], dtype=np.int64)
+    made = np.full((len(rows), int(sizes.max(initial=0))), fill)
+    made[np.arange(made.shape[1]) < sizes[:, np.newaxis]] = np.concatenate(rows) if len(rows) else []
+    return made
 
 
-def _cut(k: int) -> int:
+def blocks(sizes: Integers, cells: int) -> Iterator[Integers]:
+    """Indices of rows that are looked at together: rows of like size, padded to at most about ``cells`` cells."""
+    order = np.argsort(sizes, kind="stable")[::-1]
+    begin = 0
+    while begin < len(order):
+        longest = max(1, int(sizes[order[begin]]))
+        end = begin + max(1, cells // longest)
+        yield order[begin:end]
+        begin = end
+
+
+def _blocks(sizes: Integers) -> Iterator[Integers]:
+    return blocks(sizes, _CELLS)
+
+
+def _check_cut(k: int) -> None:
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         message = f"k: expected a whole number >= 1, got {k!r}"
         raise ValueError(message)
-    return k
 
 
-def _rank(scores: ArrayLike, gains: ArrayLike) -> _Ranked | None:
-    """The group in rank order, or ``None`` where no metric has a value (see the module's rules)."""
-    score = np.asarray(scores, dtype=np.float64)
-    gain = np.asarray(gains, dtype=np.float64)
-    if score.ndim != 1 or score.shape != gain.shape:
-        message = f"scores and gains: expected one shape (candidates,), got {score.shape} and {gain.shape}"
+def _groups(scores: Sequence[ArrayLike], gains: Sequence[ArrayLike]) -> tuple[list[Floats], list[Floats]]:
+    """Both as float64, a row a group. Raises ``ValueError`` for what is no group (see the module's rules)."""
+    score = [np.asarray(row, dtype=np.float64) for row in scores]
+    gain = [np.asarray(row, dtype=np.float64) for row in gains]
+    if len(score) != len(gain):
+        message = f"scores and gains: expected as many groups of both, got {len(score)} and {len(gain)}"
         raise ValueError(message)
-    if not np.isfinite(gain).all() or (gain < 0).any():
+    for one, other in zip(score, gain, strict=True):
+        if one.ndim != 1 or one.shape != other.shape:
+            message = f"scores and gains: expected one shape (candidates,), got {one.shape} and {other.shape}"
+            raise ValueError(message)
+    every = np.concatenate(gain) if gain else np.zeros(0)
+    if not (every >= 0).all() or np.isinf(every).any():
         message = "gains: expected finite numbers >= 0, got a negative or non-finite one"
         raise ValueError(message)
-    if not (gain > 0).any() or not np.isfinite(score).all():
-        return None
-    order = np.lexsort((-gain, -score))
-    ordered = score[order]
-    begins = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+    return score, gain
+
+
+def _block(
+    scores: list[Floats], gains: list[Floats], cuts: Sequence[int], families: Sequence[str]
+) -> dict[str, Spread]:
+    """All metrics of some groups, NaN for those without a value."""
+    gain = padded(gains, 0.0)
+    score = padded(scores, -np.inf)
+    valid = np.array([bool(np.isfinite(row).all()) for row in scores]) & (gain > 0).any(axis=1)
+    if not valid.any():
+        return {}
+    ranked = _rank(score[valid], gain[valid])
+    found: dict[str, Spread] = {"map": _average_precision(ranked)}
+    chance = _first_relevant(ranked)
+    relevant = np.count_nonzero(ranked.gains, axis=1).astype(np.float64)
+    for k in cuts:
+        made = {
+            "ndcg": lambda k=k: _ndcg(ranked, k),
+            "mrr": lambda k=k: _mrr(chance, k),
+            "recall": lambda k=k: _found(ranked, k, relevant),
+            "precision": lambda k=k: _found(ranked, k, np.full(len(relevant), float(k))),
+            "hit": lambda k=k: _hit(chance, k),
+        }
+        found |= {f"{family}_at_{k}": made[family]() for family in families}
+    return {name: _whole(spread, valid) for name, spread in found.items()}
+
+
+def _whole(spread: Spread, valid: NDArray[np.bool_]) -> Spread:
+    """Rounding can carry a mean past the extremes by an ulp; a mean lies between them. NaN where a group is not valid."""
+    made = np.full((3, len(valid)), np.nan)
+    made[:, valid] = np.clip(spread.expected, spread.worst, spread.best), spread.best, spread.worst
+    return Spread(*made)
+
+
+def _rank(score: Floats, gain: Floats) -> _Ranked:
+    order = np.lexsort((-gain, -score), axis=1)
+    ordered = np.take_along_axis(score, order, axis=1)
+    begins = np.ones(score.shape, dtype=np.bool_)
+    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]  # a class never reaches from one group into the next
     first = np.flatnonzero(begins)
-    size = np.diff(np.append(first, len(ordered)))
-    return _Ranked(gains=gain[order], start=np.repeat(first, size), size=np.repeat(size, size))
+    return _Ranked(np.take_along_axis(gain, order, axis=1), first, np.diff(np.append(first, score.size)))
 
 
-def _tie_aware(expected: Any, best: Any, worst: Any) -> TieAware:
-    """Rounding can carry a mean past the extremes by an ulp; a mean lies between them."""
-    low, high = float(worst), float(best)
-    return TieAware(expected=min(max(float(expected), low), high), best=high, worst=low)
+def _tie_aware(spread: Spread) -> TieAware:
+    return TieAware(expected=float(spread.expected[0]), best=float(spread.best[0]), worst=float(spread.worst[0]))
 
 
-def _ndcg(ranked: _Ranked, k: int) -> TieAware:
-    discount = 1 / np.log2(np.arange(2, min(k, len(ranked.gains)) + 2))
+def _ndcg(ranked: _Ranked, k: int) -> Spread:
+    discount = 1 / np.log2(np.arange(2, min(k, ranked.gains.shape[1]) + 2))
 
-    def dcg(gains: Floats) -> float:
-        return float(np.sum(gains[:k] * discount))
+    def dcg(gains: Floats) -> Floats:
+        sums: Floats = np.sum(gains[:, :k] * discount, axis=1)
+        return sums
 
-    ideal = dcg(np.sort(ranked.gains)[::-1])
-    expected = dcg(ranked.class_mean(ranked.gains))
-    return _tie_aware(expected / ideal, dcg(ranked.gains) / ideal, dcg(ranked.worst_gains) / ideal)
+    ideal = dcg(-np.sort(-ranked.gains, axis=1))
+    mean = ranked.class_sum(ranked.gains) / ranked.size
+    return Spread(dcg(mean) / ideal, dcg(ranked.gains) / ideal, dcg(ranked.worst_gains) / ideal)
 
 
-def _found(ranked: _Ranked, k: int, divisor: float) -> TieAware:
+def _found(ranked: _Ranked, k: int, divisor: Floats) -> Spread:
+    """Relevant candidates within the first k over ``divisor``."""
     relevant = (ranked.gains > 0).astype(np.float64)
-    worst = np.count_nonzero(ranked.worst_gains[:k])
-    return _tie_aware(ranked.class_mean(relevant)[:k].sum() / divisor, relevant[:k].sum() / divisor, worst / divisor)
+    mean = ranked.class_sum(relevant) / ranked.size
+    sums = [np.sum(side[:, :k], axis=1) / divisor for side in (mean, relevant, ranked.worst_gains > 0)]
+    return Spread(*sums)
 
 
-def _first_relevant(ranked: _Ranked) -> tuple[int, int, Floats]:
-    """Of the first tie class with a relevant candidate: its start, its size less its relevant ones, and P.
+class _First(NamedTuple):
+    """Of each group's first tie class with a relevant candidate: its start, its members that are not relevant, and P.
 
-    P[j] is the probability that the first relevant candidate of the class stands at position start + j. Drawing
-    m candidates, r of them relevant, without replacement: none among the first j + 1 has probability
-    prod_{i<=j} (m - r - i) / (m - i).
+    ``begin`` and ``others`` have shape (groups, 1). P, of shape (groups, candidates): P[j] is the probability that the first
+    relevant candidate stands at position begin + j. Drawing m candidates, r of them relevant, without replacement: none
+    among the first j + 1 has probability prod_{i<=j} (m - r - i) / (m - i).
     """
-    begin = int(ranked.start[np.argmax(ranked.gains > 0)])
-    size = int(ranked.size[begin])
-    others = size - int(np.count_nonzero(ranked.gains[begin : begin + size]))
-    drawn = np.arange(others + 1)
-    none_yet = np.cumprod((others - drawn) / (size - drawn))
-    return begin, others, -np.diff(none_yet, prepend=1.0)
+
+    begin: Integers
+    others: Integers
+    chance: Floats
 
 
-def _mrr(ranked: _Ranked, k: int) -> TieAware:
-    begin, others, chance = _first_relevant(ranked)
-    ranks = begin + 1 + np.arange(others + 1)
+def _first_relevant(ranked: _Ranked) -> _First:
+    relevant = ranked.gains > 0
+    place = np.argmax(relevant, axis=1)[:, np.newaxis]
+    begin, size = (np.take_along_axis(values, place, axis=1) for values in (ranked.start, ranked.size))
+    within = np.take_along_axis(ranked.class_sum(relevant.astype(np.float64)), place, axis=1)
+    others = size - within.astype(np.int64)
+    drawn = np.arange(relevant.shape[1])
+    none_yet = np.cumprod(np.maximum(others - drawn, 0) / np.maximum(size - drawn, 1), axis=1)
+    return _First(begin, others, -np.diff(none_yet, prepend=1.0, axis=1))
+
+
+def _mrr(first: _First, k: int) -> Spread:
+    ranks = first.begin + 1 + np.arange(first.chance.shape[1])
     reciprocal = np.where(ranks <= k, 1 / ranks, 0.0)
-    return _tie_aware((chance * reciprocal).sum(), reciprocal[0], reciprocal[-1])
+    worst = np.take_along_axis(reciprocal, first.others, axis=1)
+    return Spread(np.sum(first.chance * reciprocal, axis=1), reciprocal[:, 0], worst[:, 0])
 
 
-def _hit(ranked: _Ranked, k: int) -> TieAware:
-    begin, others, chance = _first_relevant(ranked)
-    return _tie_aware(chance[: max(0, k - begin)].sum(), begin < k, begin + others < k)
+def _hit(first: _First, k: int) -> Spread:
+    within = np.arange(first.chance.shape[1]) < k - first.begin
+    worst = first.begin + first.others < k
+    sums = np.sum(first.chance * within, axis=1)
+    return Spread(sums, (first.begin < k)[:, 0].astype(np.float64), worst[:, 0].astype(np.float64))
 
 
-def _average_precision(ranked: _Ranked) -> TieAware:
+def _average_precision(ranked: _Ranked) -> Spread:
     relevant = (ranked.gains > 0).astype(np.float64)
-    rank = np.arange(1, len(relevant) + 1)
-    total = float(relevant.sum())
+    rank = np.arange(1, relevant.shape[1] + 1)
+    total = np.sum(relevant, axis=1)
 
-    def exact(flags: Floats) -> float:
-        return float(np.sum(flags * np.cumsum(flags) / rank)) / total
+    def exact(flags: Floats) -> Floats:
+        sums: Floats = np.sum(flags * np.cumsum(flags, axis=1) / rank, axis=1) / total
+        return sums
 
     # At a position with j of its class before it: relevant with chance r/m; given that, the expected number of
     # relevant candidates so far is (all of earlier classes) + j (r - 1) / (m - 1) + 1.
-    chance = ranked.class_mean(relevant)
-    in_class = chance * ranked.size
-    earlier = np.concatenate(([0.0], np.cumsum(relevant)))[ranked.start]
-    within = (rank - 1 - ranked.start) * (in_class - 1) / np.maximum(ranked.size - 1, 1)
-    expected = np.sum(chance * (earlier + within + 1) / rank) / total
-    return _tie_aware(expected, exact(relevant), exact((ranked.worst_gains > 0).astype(np.float64)))
+    size, start = ranked.size, ranked.start
+    in_class = ranked.class_sum(relevant)
+    before = np.concatenate((np.zeros((len(relevant), 1)), np.cumsum(relevant, axis=1)), axis=1)
+    earlier = np.take_along_axis(before, start, axis=1)
+    within = (rank - 1 - start) * (in_class - 1) / np.maximum(size - 1, 1)
+    expected = np.sum(in_class / size * (earlier + within + 1) / rank, axis=1) / total
+    return Spread(expected, exact(relevant), exact((ranked.worst_gains > 0).astype(np.float64)))

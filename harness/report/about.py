@@ -59,17 +59,18 @@ def _plan(plan: Plan) -> Iterator[Html]:
     yield details("Options and defaults", facts(asked), defaults)
     yield from _data("Pairs of L2", plan.inputs.pairs)
     yield from _data("Groups of L3", plan.inputs.groups)
+    yield from _data("Baseline of L1", plan.inputs.baseline, "files")
     if plan.inputs.groups_blocked:
         yield el("p", el("b", "Groups of L3: "), plan.inputs.groups_blocked)
     files = [(code(f.path), wording.size(f.bytes), code(f.blake3)) for f in plan.candidate.files]
     yield details(f"Candidate: {len(files)} files", table("Files of the candidate", ("File", "Size", "BLAKE3"), files))
 
 
-def _data(title: str, fact: DataFact | None) -> Iterator[Html]:
-    """Data that was scored: where from, how bounded, what is odd about it."""
+def _data(title: str, fact: DataFact | None, unit: str = "rows") -> Iterator[Html]:
+    """Data that was scored, or compared with: where from, how bounded, what is odd about it."""
     if fact is not None:
         yield details(
-            f"{title}: {fact.rows:,} rows",
+            f"{title}: {fact.rows:,} {unit}",
             facts(
                 [("source", code(fact.source)), ("bounds", wording.bounds(fact.bounds))],
                 ("digest", code(fact.digest)),

@@ -121,7 +121,8 @@ def _rung(records: RootRecords, target: PlannedTarget, tier: Tier) -> Html:
         return el("span", "deferred", class_="muted")
     claim = view.claims(records).get(target.name)
     found = claim.tiers.get(tier, "NOT_RUN") if claim else "NOT_RUN"
-    key = view.measurement(records, target.name, tier, _KEY[tier])
+    smoke = tier == "L3" and view.smoke(records, target.name)
+    key = None if smoke else view.measurement(records, target.name, tier, _KEY[tier])
     took = view.seconds(records, target.name, tier)
     lines = [f"{_KEY_WORDS[tier]}{wording.measured(key, interval=False)}"] if key else []
     bounds = view.bounds(records, target.name) if tier == "L3" else None

@@ -50,6 +50,9 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
         bounds = f"bounds: {_code(wording.bounds(data.bounds))}"
         lines.append(f"- Ranked data: {_code(data.source)}, {bounds}, digest {_code(data.digest)}")
         lines += [f"  - {_code(note)}" for note in data.notes]
+    if plan.inputs.baseline is not None:
+        beside = plan.inputs.baseline
+        lines.append(f"- Baseline of L1: {_code(beside.source)}, root digest {_code(beside.digest)}")
     for entry in view.carried(records):
         lines.append(f"- Preserved from {_code(entry.origin)}: {', '.join(map(_code, entry.steps))}")
         if entry.limits:
@@ -57,8 +60,7 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
     lines += [f"- Replaces {_code(old.digest)}: {_code(old.reason)}" for old in records.lineage.supersedes]
     lines.append(f"- Root digest: {_code(digest)}")
     yield "\n".join(lines)
-    if _smoke(records):
-        yield f"> {view.SMOKE_NOTE}"
+    yield from (f"> {label}" for label in view.smoke_labels(records))  # own words and names of metrics only
 
 
 def _coverage(records: RootRecords) -> str:
@@ -69,10 +71,6 @@ def _coverage(records: RootRecords) -> str:
         if names
     ]
     return f"{'complete' if coverage.complete else 'partial'} at {view.tier_name(coverage.goal)}: " + "; ".join(parts)
-
-
-def _smoke(records: RootRecords) -> bool:
-    return any(found.smoke for t in records.plan.targets if (found := view.bounds(records, t.name)))
 
 
 def _problems(records: RootRecords) -> Iterator[str]:
@@ -87,6 +85,7 @@ def _problems(records: RootRecords) -> Iterator[str]:
         for finding in problem.findings:
             unit = wording.unit_of(finding.metric)
             value = wording.found(finding) if finding.value is not None else escape.shorten(finding.text, 300)
+            value += f": {why}" if finding.value is not None and (why := wording.why(finding)) else ""
             rows.append(
                 (
                     *start,
@@ -128,7 +127,8 @@ def _figures(records: RootRecords, tier: Tier) -> Iterator[str]:
     rows = []
     for target in records.plan.targets:
         found = dict(view.key_figures(records, target.name, tier))
-        if found:
+        smoke = view.smoke(records, target.name) if tier == "L3" else ""
+        if found or smoke:
             cells = [_plain(found.get(label, "–")) for label, _ in view.KEY_FIGURES[tier]]
             limits = [str(view.bounds(records, target.name) or "unknown")] if tier == "L3" else []
             rows.append((_code(target.name), *cells, *limits))
@@ -137,9 +137,22 @@ def _figures(records: RootRecords, tier: Tier) -> Iterator[str]:
         yield f"### {_HEADS[tier]} ({tier})"
         yield _table(("Target", *labels, *(["On"] if tier == "L3" else [])), rows)
         if tier == "L1":
+            yield from _comparisons(records)
             yield from _load(records)
         if tier == "L3":
             yield from _scorers(records)
+
+
+def _comparisons(records: RootRecords) -> Iterator[str]:
+    """What each target was timed in turn with."""
+    rows = [
+        (_code(target.name), label, _plain(text))
+        for target in records.plan.targets
+        for label, text in view.comparisons(records, target.name)
+    ]
+    if rows:
+        yield "Timed in turn, over fresh pairs of sessions:"
+        yield _table(("Target", "Compared", "Call"), rows)
 
 
 def _load(records: RootRecords) -> Iterator[str]:
@@ -154,7 +167,7 @@ def _load(records: RootRecords) -> Iterator[str]:
 
 def _scorers(records: RootRecords) -> Iterator[str]:
     """nDCG@10 of the scorers beside the model, a row a target, in one order for all."""
-    found = {t.name: dict(view.scorer_rows(records, t.name)) for t in records.plan.targets}
+    found = {t.name: {name: m.value for name, m in view.scorer_rows(records, t.name)} for t in records.plan.targets}
     names = list(view.ROW_NAMES.values())
     rows = [
         (

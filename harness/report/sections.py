@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.metrics import catalogue
-from harness.raw import BuildRaw, QueryRow
+from harness.metrics.rerank_names import HEADLINE, is_ranking
+from harness.raw import BuildRaw
 from harness.records import Finding, PlannedTarget, Tier, Verdict
-from harness.report import escape, plots, section_perf, view, wording
+from harness.report import escape, plots, ranking, section_perf, view, wording
 from harness.report.markup import Html, code, details, el, facts, join, table, text
 from harness.report.section_perf import plotted
 from harness.report.source import Source
 from harness.root import RootRecords
 
-MOST_QUERIES = 100
-"""Rows of the per-query table. The root holds all of them; a page with fifty thousand would not open."""
-
-_CENSUS = frozenset({"operator_count", "initializer_count", "initializer_bytes"})
+_OWN_TABLE = frozenset(
+    {"operator_count", "initializer_count", "initializer_bytes", *(f"row_{name}" for name in HEADLINE), "sentinel"}
+)
 
 
 def target(records: RootRecords, source: Source, planned: PlannedTarget, place: int) -> Html:
@@ -46,12 +46,19 @@ def findings(found: Sequence[Finding], caption: str) -> Html:
             join([code(finding.metric), el("span", _meaning(finding.metric), class_="why")]),
             verdict(finding.verdict),
             wording.limit(finding.limit, wording.unit_of(finding.metric)),
-            wording.found(finding) if finding.value is not None else finding.text,
+            _found(finding),
             _margin(finding),
         )
         for finding in sorted(found, key=lambda finding: view.severity(finding.verdict))
     ]
     return table(caption, ("Metric", "Verdict", "Limit", "Found", "Margin"), rows, "stack")
+
+
+def _found(finding: Finding) -> Html:
+    if finding.value is None:
+        return text(finding.text)
+    why = wording.why(finding)
+    return join([text(wording.found(finding)), *([el("span", why, class_="why")] if why else [])])
 
 
 def _margin(finding: Finding) -> Html:
@@ -79,10 +86,10 @@ def _tier(records: RootRecords, source: Source, planned: PlannedTarget, tier: Ti
     yield _tier_head(tier, outcome.verdict)
     bounds = view.bounds(records, planned.name) if tier == "L3" else None
     if bounds is not None:
-        yield el(
-            "p", f"On {bounds}.", f" {view.SMOKE_NOTE}" if bounds.smoke else "", class_="note" if bounds.smoke else None
-        )
+        said = f" {bounds.smoke}. {view.NOT_SHOWN}" if bounds.smoke else ""
+        yield el("p", f"On {bounds}.", said, class_="note" if bounds.smoke else None)
     figures = view.key_figures(records, planned.name, tier)
+    figures += view.comparisons(records, planned.name) if tier == "L1" else []
     if figures:
         yield facts(figures)
     if outcome.findings:
@@ -106,8 +113,13 @@ def _log(source: Source, name: str, tier: Tier, found: Verdict) -> Iterator[Html
 
 
 def _measurements(records: RootRecords, name: str, tier: Tier) -> Iterator[Html]:
-    """Every measurement of a step but the census, which has tables of its own."""
-    found = [m for m in view.measurements(records, name, tier) if m.metric.partition(".")[0] not in _CENSUS]
+    """Every measurement of a step but those that have tables of their own, and but what a smoke test cannot claim."""
+    smoke = tier == "L3" and bool(view.smoke(records, name))
+    found = [
+        m
+        for m in view.measurements(records, name, tier)
+        if m.metric.partition(".")[0] not in _OWN_TABLE and not (smoke and is_ranking(m.metric))
+    ]
     if found:
         rows = [
             (
@@ -187,67 +199,6 @@ def _parity(records: RootRecords, source: Source, name: str, mark: str) -> Itera
     yield from plotted(drawn, logits)
 
 
-def _rerank(records: RootRecords, source: Source, name: str, mark: str) -> Iterator[Html]:
-    rows, queries = view.scorer_rows(records, name), source.queries(name)
-    drawn: list[Html] = []
-    bounds = str(view.bounds(records, name) or "groups that were not counted")
-    if rows:
-        own = view.measurement(records, name, "L3", "ndcg_at_10")
-        drawn.append(plots.scorers(rows, own.interval if own else None, bounds, mark))
-    scored = [] if isinstance(queries, str) else sorted(filter(_paired, queries), key=_drop, reverse=True)
-    if scored:
-        drawn.append(plots.moves([_drop(row) for row in scored], bounds, mark))
-    yield from plotted(drawn, queries)
-    if not isinstance(queries, str):
-        yield _queries(queries, scored, source.query_texts(), name)
-
-
-def _queries(queries: Sequence[QueryRow], scored: Sequence[QueryRow], texts: dict[str, str], name: str) -> Html:
-    """The queries that lost most, then the rest in order of loss; those without a value first, since nobody can judge them."""
-    without = [row for row in queries if not _paired(row)]
-    ordered = [*without, *scored]
-    rows = [
-        (
-            join([code(row.query_id), el("span", escape.shorten(texts.get(row.query_id, ""), 160), class_="why")]),
-            f"{row.positives} of {row.candidates}",
-            *(wording.number(value) for value in _sides(row)),
-            _change(row),
-        )
-        for row in ordered[:MOST_QUERIES]
-    ]
-    left_out = len(ordered) - len(rows)
-    caption = f"Queries of {name}, largest loss of nDCG@10 first" + (
-        f"; {left_out:,} more are in the root" if left_out else ""
-    )
-    heads = ("Query", "Relevant", "nDCG@10", "in PyTorch", "MRR@10", "in PyTorch", "nDCG@10 change")
-    return details(f"Per-query ranking: {len(queries):,} queries, worst first", table(caption, heads, rows, "stack"))
-
-
-def _sides(row: QueryRow) -> tuple[float | None, ...]:
-    own, other = row.artifact, row.reference
-    return (
-        own.ndcg_at_10 if own else None,
-        other.ndcg_at_10 if other else None,
-        own.mrr_at_10 if own else None,
-        other.mrr_at_10 if other else None,
-    )
-
-
-def _paired(row: QueryRow) -> bool:
-    return row.artifact is not None and row.reference is not None
-
-
-def _drop(row: QueryRow) -> float:
-    """PyTorch's nDCG@10 less the artifact's; 0 without both."""
-    return row.reference.ndcg_at_10 - row.artifact.ndcg_at_10 if row.artifact and row.reference else 0.0
-
-
-def _change(row: QueryRow) -> str:
-    if not _paired(row):
-        return "no value"
-    return f"{-_drop(row):+.4f}" if _drop(row) else "0"
-
-
 def _parametrised(values: Mapping[str, object], base: str) -> dict[str, int]:
     """The integer values of a metric with a parameter, by parameter."""
     return {
@@ -266,5 +217,5 @@ _DRAWN: dict[Tier, Callable[[RootRecords, Source, str, str], Iterator[Html]]] = 
     "L0": _build,
     "L1": section_perf.perf,
     "L2": _parity,
-    "L3": _rerank,
+    "L3": ranking.section,
 }

@@ -76,9 +76,10 @@ def _finding(finding: Finding) -> Text:
         return line.append(f", no number: {_clean(finding.text)}", "default")
     line.append(f", found {_clean(wording.found(finding))}", "default")
     line.append(f", {wording.margin(finding)}", "dim")
-    return (
-        line if finding.verdict == "FAIL" else line.append(f" {wording.sign(finding.verdict)}", STYLES[finding.verdict])
-    )
+    if finding.verdict != "FAIL":
+        line.append(f" {wording.sign(finding.verdict)}", STYLES[finding.verdict])
+    why = wording.why(finding)
+    return line.append(f": {_clean(why)}", "default") if why else line
 
 
 def _ladder(records: RootRecords) -> RenderableType:
@@ -127,8 +128,12 @@ def _figures(records: RootRecords, target: PlannedTarget) -> list[RenderableType
             )
             limits = view.bounds(records, target.name) if tier == "L3" else None
             table.add_row(f"  {view.tier_name(tier)}", Text(text + (f" [{limits}]" if limits else "")))
+        for label, value in view.comparisons(records, target.name) if tier == "L1" else ():
+            table.add_row("", Text(f"{label} {escape.terminal(value)}"))
     for warning in view_perf.warnings(records, target.name):
         table.add_row("  warning", Text(_clean(warning), "yellow"))
+    if view.smoke(records, target.name):
+        table.add_row(f"  {view.tier_name('L3')}", Text(str(view.bounds(records, target.name) or view.SMOKE)))
     if target.deferred is not None:
         table.add_row("  deferred", Text(_clean(target.deferred)))
     head = Text(escape.terminal(target.name), "bold")
@@ -146,13 +151,14 @@ def _facts(records: RootRecords) -> list[RenderableType]:
     ]
     lines += [_field("kept", view.carried_line(entry)) for entry in view.carried(records)]
     lines += [_field("past", f"replaces {old.digest}: {old.reason}") for old in records.lineage.supersedes]
-    smoke = any(bounds.smoke for t in plan.targets if (bounds := view.bounds(records, t.name)))
     data = plan.inputs.groups
+    beside = plan.inputs.baseline
+    if beside is not None:
+        lines.append(_field("beside", f"{beside.source}, {beside.digest}"))
     if data is not None:
         lines.append(_field("ranked", f"{data.source}, {wording.bounds(data.bounds)}, {data.digest}"))
         lines += [_field("", note) for note in data.notes]
-    if smoke:
-        lines.append(_field("smoke", view.SMOKE_NOTE.removeprefix("Smoke test: ")))
+    lines += [_field("smoke", label) for label in view.smoke_labels(records)]
     return lines
 
 
@@ -188,6 +194,7 @@ def plan_text(plan: Plan) -> str:
         *wrapped("", candidate.digest),
         *_data("pairs", plan.inputs.pairs),
         *_data("groups", plan.inputs.groups),
+        *_data("baseline", plan.inputs.baseline, "files of "),
         *(wrapped("groups", f"BLOCKED: {plan.inputs.groups_blocked}") if plan.inputs.groups_blocked else ()),
         "",
         *_options(plan),
@@ -217,10 +224,10 @@ def _options(plan: Plan) -> Iterator[str]:
     yield from wrapped("", "* the default: the ladder does not give it")
 
 
-def _data(label: str, fact: DataFact | None) -> Iterator[str]:
+def _data(label: str, fact: DataFact | None, of: str = "from ") -> Iterator[str]:
     if fact is not None:
         bounds = f", {wording.bounds(fact.bounds)}" if fact.bounds else ""
-        yield from wrapped(label, f"{fact.rows:,} from {fact.source}{bounds}")
+        yield from wrapped(label, f"{fact.rows:,} {of}{fact.source}{bounds}")
         yield from wrapped("", fact.digest)
         for note in fact.notes:
             yield from wrapped("", note)

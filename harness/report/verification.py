@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.report import escape, wording
 from harness.report.terminal import wrapped
+from harness.report.view import SMOKE
 
 
 def verify_text(answer: Mapping[str, Any]) -> str:
@@ -16,6 +17,8 @@ def verify_text(answer: Mapping[str, Any]) -> str:
         lines += ["", *wrapped(found["rule"], found["path"] or "the root"), *wrapped("", found["message"])]
     if answer["ladder"] is not None:
         lines += ["", *_ladder(answer)]
+    for label in answer["smoke"]:
+        lines += wrapped("smoke", label.removeprefix(f"{SMOKE}: "))
     lines.append("")
     plain = [check["check"] for check in answer["checks"] if check["ran"] and not check["note"]]
     lines += wrapped("checked", ", ".join(plain)) if plain else ()

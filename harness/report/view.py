@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from harness import judge_rerank
 from harness.judge import WORST_FIRST
 from harness.records import (
     TIER_NAMES,
@@ -24,11 +25,9 @@ from harness.records import (
 from harness.report import wording
 from harness.root import RootRecords
 
-SMOKE_BELOW = 30
-"""With fewer judged groups than this, a ranking figure shows that ranking works, not how well."""
-
-SMOKE_NOTE = (
-    f"Smoke test: fewer than {SMOKE_BELOW} judged groups show that ranking works; they make no claim of accuracy."
+SMOKE = "functional smoke"
+NOT_SHOWN = (
+    "The figures of the ranking are sealed with the step; they are not shown, since they would be read as such a claim."
 )
 
 
@@ -43,22 +42,22 @@ class Problem(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """How much was ranked. ``candidates`` is the mean per group; ``smoke`` when it is too little for a claim.
+    """How much was ranked. ``candidates`` is the mean per group; ``smoke`` says why it is too little for a claim, else empty.
 
     ``rest`` is the other bounds: the length that pairs were cut at, and how groups were chosen if not the first.
     """
 
     groups: int
     candidates: float
-    smoke: bool
+    smoke: str
     rest: str = ""
 
     def __str__(self) -> str:
-        """E.g. ``smoke: 6 groups x 10 candidates, 512 tokens``."""
+        """E.g. ``functional smoke: 6 groups x 10 candidates, 512 tokens``."""
         whole = self.candidates == int(self.candidates)
         each = f"{int(self.candidates)} candidates" if whole else f"{self.candidates:.1f} candidates (mean)"
         size = f"{self.groups:,} group{'' if self.groups == 1 else 's'} x {each}"
-        return f"{'smoke: ' if self.smoke else ''}{size}{', ' if self.rest else ''}{self.rest}"
+        return f"{f'{SMOKE}: ' if self.smoke else ''}{size}{', ' if self.rest else ''}{self.rest}"
 
 
 def adapter_line(adapter: Adapter) -> str:
@@ -108,10 +107,22 @@ def problems(records: RootRecords) -> list[Problem]:
 
 
 def headline(records: RootRecords) -> str:
-    """One sentence: the verdict and how many targets reached the goal, e.g. ``1 of 3 targets reached L3 rerank``."""
+    """One sentence: how many targets reached the goal, e.g. ``1 of 3 targets reached L3 rerank``, and whether that is a smoke test."""
     coverage = records.claim.coverage
     count = len(records.plan.targets)
-    return f"{len(coverage.reached)} of {count} target{'' if count == 1 else 's'} reached {tier_name(coverage.goal)}"
+    label = f" ({SMOKE})" if smoke_labels(records) else ""
+    return f"{len(coverage.reached)} of {count} target{'' if count == 1 else 's'} reached {tier_name(coverage.goal)}{label}"
+
+
+def smoke(records: RootRecords, target: str) -> str:
+    """Why the L3 of a target is a functional smoke test; empty where it is not, or did not run."""
+    step = records.steps.get((target, "L3"))
+    return judge_rerank.smoke(step.outcome.findings) if step else ""
+
+
+def smoke_labels(records: RootRecords) -> list[str]:
+    """Every reason why an L3 of the root is a functional smoke test, each once."""
+    return [label for label in dict.fromkeys(smoke(records, target.name) for target in records.plan.targets) if label]
 
 
 def coverage_line(records: RootRecords) -> str:
@@ -169,11 +180,12 @@ def bounds(records: RootRecords, target: str) -> Bounds | None:
         found = measurement(records, target, "L3", metric)
         return found.value if found and isinstance(found.value, int) else None
 
-    groups, judged, pairs = count("groups"), count("judged_groups"), count("scored_pairs")
+    groups, pairs = count("groups"), count("scored_pairs")
     if not groups or pairs is None:
         return None
-    smoke = judged is None or judged < SMOKE_BELOW
-    return Bounds(groups=groups, candidates=pairs / groups, smoke=smoke, rest=_other_bounds(records.plan))
+    return Bounds(
+        groups=groups, candidates=pairs / groups, smoke=smoke(records, target), rest=_other_bounds(records.plan)
+    )
 
 
 def _other_bounds(plan: Plan) -> str:
@@ -225,6 +237,28 @@ KEY_FIGURES: dict[Tier, tuple[tuple[str, str], ...]] = {
 }
 """Label and metric of the figures that stand for a tier, the most telling first."""
 
+
+def comparisons(records: RootRecords, target: str) -> list[tuple[str, str]]:
+    """What L1 was timed in turn with, and what came of it in words; nothing where it was not asked for, or L1 has no numbers."""
+    options, baseline = records.plan.options.L1, records.plan.inputs.baseline
+    asked = (
+        (baseline is not None, "against baseline", "ratio_p50", "of its time", ("faster", "slower")),
+        (
+            options is not None and options.eager,
+            "against PyTorch eager",
+            "ratio_eager",
+            "times as fast",
+            ("slower", "faster"),
+        ),
+    )
+    found = []
+    for given, label, metric, words, ends in asked:
+        ratio = measurement(records, target, "L1", metric)
+        if given and ratio is not None:
+            found.append((label, wording.compared(ratio, words, ends)))
+    return found
+
+
 OWN = "this artifact"
 ROW_NAMES = {
     "reference": "PyTorch fp32",
@@ -233,6 +267,8 @@ ROW_NAMES = {
     "oracle": "perfect order",
     "constant": "constant scorer",
     "length": "document length",
+    "reversed": "PyTorch reversed",
+    "nan": "NaN scorer",
     "word_overlap": "word overlap",
     "bm25": "BM25",
 }
@@ -240,20 +276,24 @@ ROW_NAMES = {
 
 
 def key_figures(records: RootRecords, target: str, tier: Tier, most: int | None = None) -> list[tuple[str, str]]:
-    """Label and text of a tier's key figures, those that were measured."""
+    """Label and text of a tier's key figures, those that were measured; none of a smoke test, which claims nothing."""
+    if tier == "L3" and smoke(records, target):
+        return []
     found = ((label, measurement(records, target, tier, metric)) for label, metric in KEY_FIGURES[tier][:most])
     return [(label, wording.measured(m)) for label, m in found if m is not None]
 
 
-def scorer_rows(records: RootRecords, target: str) -> list[tuple[str, float]]:
-    """nDCG@10 of the artifact and of every scorer beside it, best first; empty without an L3 figure."""
-    own = measurement(records, target, "L3", "ndcg_at_10")
-    rows = [] if own is None or not isinstance(own.value, float) else [(OWN, own.value)]
+def scorer_rows(records: RootRecords, target: str, metric: str = "ndcg_at_10") -> list[tuple[str, Measurement]]:
+    """A headline metric of the artifact and of every scorer beside it that has a value, best first; none of a smoke test."""
+    own = measurement(records, target, "L3", metric)
+    if own is None or not isinstance(own.value, float) or smoke(records, target):
+        return []
+    rows = [(OWN, own, own.value)]
     for m in measurements(records, target, "L3"):
         base, _, scorer = m.metric.partition(".")
-        if base == "row_ndcg_at_10" and isinstance(m.value, float):
-            rows.append((ROW_NAMES.get(scorer, scorer), m.value))
-    return sorted(rows, key=lambda row: -row[1])
+        if base == f"row_{metric}" and isinstance(m.value, float):
+            rows.append((ROW_NAMES.get(scorer, scorer), m, m.value))
+    return [(name, m) for name, m, _ in sorted(rows, key=lambda row: -row[2])]
 
 
 def target_line(target: PlannedTarget) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from harness.judge import sentence
 from harness.metrics import catalogue
 from harness.records import Finding, Limit, Measurement, Value, Verdict
 
@@ -96,6 +97,15 @@ def measured(measurement: Measurement, *, interval: bool = True) -> str:
     return text + (between(measurement.interval) if interval else "")
 
 
+def compared(ratio: Measurement, words: str, ends: tuple[str, str]) -> str:
+    """A ratio with its interval in four digits, since it is close to 1, and which of ``ends`` (below 1, above 1) the interval shows."""
+    if not isinstance(ratio.value, float) or ratio.interval is None:
+        return measured(ratio)
+    low, high = ratio.interval
+    shown = ends[0] if high < 1 else ends[1] if low > 1 else "no difference shown"
+    return f"{ratio.value:.4g} {words} (95% {low:.4g} to {high:.4g}), {shown}"
+
+
 def between(interval: tuple[float, float] | None) -> str:
     """A 95% interval to stand behind its value, or nothing."""
     if interval is None:
@@ -125,6 +135,14 @@ def found(finding: Finding) -> str:
     if interval is not None and unit == "bytes":
         return text + _bytes_between(interval, binary=binary)
     return text + between(interval)
+
+
+def why(finding: Finding) -> str:
+    """What a finding says beside its numbers: how many groups would decide, which scorer would pass; empty where there is nothing."""
+    unit = unit_of(finding.metric)
+    plain = sentence(finding.metric, finding.limit, finding.value, finding.interval, unit, "")
+    start, _, rest = finding.text.partition(f"{plain}: ")
+    return rest if not start else ""
 
 
 def share_used(finding: Finding) -> float | None:

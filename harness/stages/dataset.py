@@ -199,6 +199,7 @@ def _mteb(source: DataSource, named: str) -> Iterator[Group]:
     if split["top_ranked"] is None:
         raise LadderError(f"{named}: expected candidates for each query, got a task without; name a reranking task")
     corpus = split["corpus"]
+    _check_commit(corpus, str(source.revision), named)
     places = {str(name): place for place, name in enumerate(corpus["id"])}
     for query in split["queries"]:
         ranked, judged = split["top_ranked"].get(query["id"]), split["relevant_docs"].get(query["id"])
@@ -213,6 +214,14 @@ def _mteb(source: DataSource, named: str) -> Iterator[Group]:
             text = f"{doc.get('title') or ''} {doc['text']}".strip()  # as mteb gives it to a model
             docs.append(Doc(id=name, text=text, gain=float(max(0, judged.get(name, 0)))))
         yield Group(query_id=str(query["id"]), query=_query(query, named), candidates=tuple(docs))
+
+
+def _check_commit(corpus: Any, revision: str, named: str) -> None:
+    """``datasets`` names the folder of its cache by commit, and without a hub takes whichever commit of the name is there."""
+    other = [file["filename"] for file in corpus.cache_files if revision not in Path(file["filename"]).parts]
+    if other:
+        got = f"a cached copy of {Path(other[0]).parent.name}"
+        raise Unavailable(f"{named}: expected the commit {revision}, got {got}; run again when the hub answers")
 
 
 def _query(row: dict[str, Any], named: str) -> str:

@@ -54,7 +54,10 @@ class Channel:
 
 
 class Job(NamedTuple):
-    """One step as the worker sees it. ``scratch`` is a folder outside the root that the parent removes."""
+    """One step as the worker sees it. ``scratch`` is a folder outside the root that the parent removes.
+
+    ``baseline`` is the folder of the artifact that L1 is compared with.
+    """
 
     request: Request
     root: Path
@@ -65,6 +68,7 @@ class Job(NamedTuple):
     memory_written: Callable[[], None]
     clean: Callable[[str], str]
     adapter: Path | None = None
+    baseline: Path | None = None
 
     @property
     def graph(self) -> Path:
@@ -92,6 +96,11 @@ class Job(NamedTuple):
     def pairs(self) -> list[tuple[str, str]]:
         """The (query, document) pairs of L1 and L2, in order."""
         return [(pair.query, pair.document) for pair in data.read_pairs(self.read(PAIRS), PAIRS)]
+
+    def pairs_of_call(self, candidates: int) -> list[tuple[str, str]]:
+        """What one call of L1 scores: the pairs, again from the first where there are fewer."""
+        given = self.pairs()
+        return [given[index % len(given)] for index in range(candidates)]
 
     def counter(self, before: int, total: int, what: str) -> Callable[[int], None]:
         """A callback that reports ``before + done`` of ``total``."""

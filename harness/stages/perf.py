@@ -18,6 +18,7 @@ from harness.runtimes.batching import batches
 from harness.stages import end_to_end, load, sweep
 from harness.stages.growth import grow
 from harness.stages.job import Job
+from harness.stages.paired import compare
 from harness.stages.timing import Clock, collector_off, shapes, timed_ms
 
 if TYPE_CHECKING:
@@ -35,19 +36,18 @@ def perf(job: Job) -> None:
     if options is None:
         raise Blocked("tiers.L1: expected its options in the plan, got none")
     job.state_artifact()
-    given = job.pairs()
-    pairs = [given[index % len(given)] for index in range(options.candidates)]
-    encoded = tokens.encode(job.model, job.request.candidate, pairs, options.max_length)
+    encoded = tokens.encode(job.model, job.request.candidate, job.pairs_of_call(options.candidates), options.max_length)
     RUNTIMES[
         job.request.target.provider
     ].require()  # before the baseline: importing the library is not loading the model
     clock = Clock()
     _on_one_session(job, options, encoded, clock)
     if options.sweep is not None:
-        sweep.sweep(job, options.sweep, given)
+        sweep.sweep(job, options.sweep, job.pairs())
     if options.load is not None:
         _load(job, options, options.load, encoded)
     job.memory_written()
+    compare(job, encoded, options)  # after that, so that memory is this artifact's alone
 
 
 def _on_one_session(job: Job, options: PerfOptions, encoded: Encoded, clock: Clock) -> None:

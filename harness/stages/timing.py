@@ -9,13 +9,22 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from harness.raw import Usage
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from harness.runtimes.batching import Tensors
-    from harness.runtimes.session import Session
+
+
+class Scorer(Protocol):
+    """What can be timed: a session of a runtime, or the reference."""
+
+    def logits(self, tensors: Tensors) -> NDArray[np.float32]:
+        """Logits of one batch."""
 
 
 def usage() -> Usage | None:
@@ -71,9 +80,16 @@ class Clock:
             self.used[event] = used
 
 
-def timed_ms(session: Session, call: list[Tensors]) -> float:
+def timed_both_ms(scorer: Scorer, call: list[Tensors]) -> tuple[float, float]:
+    """The ms of a call by the clock, and those of the processors, all threads of this process together."""
+    cpu = time.process_time_ns()
+    wall_ms = timed_ms(scorer, call)
+    return wall_ms, (time.process_time_ns() - cpu) / 1e6
+
+
+def timed_ms(scorer: Scorer, call: list[Tensors]) -> float:
     """The ms that the session takes for all micro-batches of a call."""
-    logits = session.logits
+    logits = scorer.logits
     begin = time.perf_counter_ns()
     for tensors in call:
         logits(tensors)

@@ -105,6 +105,8 @@ def test_defaults_are_the_values_that_the_ladder_did_not_give() -> None:
         "/tiers/L1/seconds",
         "/tiers/L1/growth_calls",
         "/tiers/L1/end_to_end_calls",
+        "/tiers/L1/paired",
+        "/tiers/L1/eager",
         "/tiers/L1/time_limit_s",
         "/tiers/L1/memory_limit_bytes",
         "/tiers/L2/batch_size",

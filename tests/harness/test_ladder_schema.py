@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from harness import ladder
-from harness.metrics.catalogue import LOAD_LIMITS, METRICS, SCORERS, find, fixed_limits
+from harness.metrics.catalogue import LOAD_LIMITS, METRICS, find, fixed_limits
+from harness.metrics.rerank_names import SCORERS
 from harness.records import TIERS, Tier
 
 SCHEMA = ladder.schema()
@@ -66,18 +67,49 @@ def test_the_limits_of_a_tier_are_its_metrics_but_the_fixed_ones(tier: Tier) -> 
     fixed = {*fixed_limits(tier, "fp32", adapter=True), *LOAD_LIMITS}
     parametrised = {name for name in named if METRICS[name].parameter}
     assert set(limits["properties"]) == named - fixed - parametrised
-    assert len(limits["patternProperties"]) == len(parametrised)
+    cut = {name for name in named - parametrised if "_at_10" in name}
+    assert len(limits["patternProperties"]) == len(parametrised) + len(cut)
     assert limits["minProperties"] == 1
 
 
 @pytest.mark.parametrize(
     "name",
     ["initializer_count.FLOAT16", "operator_count.MatMul", "initializer_count.float", "operator_count.", "nodes.x"]
-    + [f"row_ndcg_at_10.{scorer}" for scorer in (*SCORERS, "bm26")],
+    + [f"row_ndcg_at_10.{scorer}" for scorer in (*SCORERS, "bm26")]
+    + [
+        "row_mrr_at_3.bm25",
+        "row_map.bm25",
+        "row_map.map",
+        "sentinel.random.map",
+        "sentinel.bm25.map",
+        "sentinel.random.groups",
+    ]
+    + ["sentinel.length.recall_at_3_drop", "sentinel.length.recall_at_0_drop"],
 )
 def test_a_parametrised_name_is_taken_exactly_where_the_catalogue_takes_it(name: str) -> None:
     patterns = [key for tier in TIERS for key in SCHEMA["$defs"][f"{tier}Limits"]["patternProperties"]]
     assert any(re.search(pattern, name) for pattern in patterns) == (find(name) is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("ndcg_at_5", True),
+        ("recall_at_100_drop", True),
+        ("overlap_at_1", True),
+        ("ndcg_at_3_over_random", True),
+        ("hit_at_9999_worst", True),
+        ("ndcg_at_0", False),
+        ("ndcg_at_05", False),
+        ("ndcg_at_10000", False),
+        ("map_at_5", False),
+        ("top_at_5", False),
+    ],
+)
+def test_a_metric_may_be_cut_at_any_place(name: str, known: bool) -> None:
+    limits = SCHEMA["$defs"]["L3Limits"]
+    taken = name in limits["properties"] or any(re.search(key, name) for key in limits["patternProperties"])
+    assert taken == (find(name) is not None) == known
 
 
 def test_the_kind_of_a_metric_decides_its_bounds() -> None:

@@ -114,6 +114,19 @@ def test_limits_and_time_limits_may_differ() -> None:
     assert [differing(tier, changed) for tier in TIERS] == [[]] * 4
 
 
+def test_what_a_limit_of_l3_names_must_have_been_measured() -> None:
+    def limited(limits: dict[str, Limit]) -> Plan:
+        return target(steps=(PlannedStep(tier="L3", limits=limits, time_limit_s=9.0),))
+
+    named = limited({"recall_at_3": Limit(at_least=0.5)})
+    assert differing("L3", named) == [("measured", "; cut at 10", "recall_at_3; cut at 3, 10")]
+    gated = limited({"map_drop": Limit(at_most=0.1), "random_pass_chance": Limit(at_most=0.05)})
+    assert differing("L3", gated) == [
+        ("measured", "; cut at 10", "map_drop; cut at 10"),
+        ("passed at random.map_drop.at_most", None, 0.1),
+    ]
+
+
 def test_what_a_limit_counts_must_have_been_counted() -> None:
     counted = (PlannedStep(tier="L0", limits={"operator_count.Erf": Limit(at_most=3.0)}, time_limit_s=9.0),)
     assert differing("L0", target(steps=counted)) == [("counted", "", "operator_count.Erf")]

@@ -3,13 +3,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness import judge, ladder, plan
+from harness import derive, judge, ladder, plan
 from harness.errors import LadderError
+from harness.metrics import rerank_names
 from harness.own_ladder import Difference, Under, judge_under
 from harness.recheck import Rejudged
-from harness.records import Exit, Limit, Measurement, Outcome, Tier, Value, measured
+from harness.records import Exit, Limit, Measurement, Measurements, Outcome, Request, Tier, Value, measured
 from harness.root import RootRecords, StepRecords
 from tests.support.plans import INPUTS, candidate
+from tests.support.ranked import good, ranked
 from tests.support.roots import example
 
 LADDER = """
@@ -45,6 +47,11 @@ def root(text: str = LADDER, **changes: Value) -> Rejudged:
             key = (target.name, step.tier)
             found[key] = tuple(
                 measured(name, changes.get(name, meeting(limit)), "") for name, limit in step.limits.items()
+            )
+            found[key] += tuple(
+                measured(f"sentinel.{scorer}.{name}", None if scorer == "nan" else 1.0, "")
+                for name in rerank_names.asked(step.limits)
+                for scorer in rerank_names.SENTINELS
             )
             findings = judge.judge(step.limits, found[key])
             verdict = judge.step_verdict(findings)
@@ -131,6 +138,12 @@ def test_a_limit_that_only_one_side_has_is_listed_as_absent_on_the_other() -> No
     assert own == [("p50_ms", "at most 50.0", "none"), ("p95_ms", "none", "at most 90.0")]
 
 
+def test_a_limit_on_a_ratio_that_the_root_has_no_baseline_for_is_blocked_and_no_refusal() -> None:
+    found = under("{p50_ms: {at_most: 50}}", "{ratio_p50: {at_most: 1.05}}")
+    assert found.verdict == "BLOCKED"
+    assert reasons(found)[0] == "L1: ratio_p50: expected at most 1.05, got unknown: not measured"
+
+
 def test_a_limit_on_a_metric_that_was_not_measured_is_blocked() -> None:
     found = under("{p50_ms: {at_most: 50}}", "{p95_ms: {at_most: 90}}")
     assert found.verdict == "BLOCKED"
@@ -165,10 +178,11 @@ def test_an_option_that_would_have_measured_something_else_blocks_its_tier(
     ("old", "new", "kind"),
     [
         ("calls: 100", "calls: 100, time_limit_s: 5", "option"),
+        ("calls: 100", "calls: 100, eager: true", "option"),
         ("name: mine\n", "name: mine\nseed: 7\n", "seed"),
         ("./model", "/home/me/another", "candidate"),
     ],
-    ids=["time limit", "seed", "folder"],
+    ids=["time limit", "measured beside", "seed", "folder"],
 )
 def test_what_changes_no_number_is_listed_and_blocks_nothing(old: str, new: str, kind: str) -> None:
     found = under(old, new)
@@ -287,3 +301,23 @@ def test_a_ladder_that_is_none_is_refused_and_a_root_without_records_gives_no_ve
     with pytest.raises(LadderError, match=r"^mine\.yaml: expected only the keys format, name, .*, got 'gaol'"):
         judge_under(root(), LADDER.replace("name: mine\n", "name: mine\ngaol: L3\n").encode(), "mine.yaml")
     assert judge_under(Rejudged(faults=(), records=None, verdict="BLOCKED"), LADDER.encode(), "mine.yaml") is None
+
+
+def test_l3_is_derived_again_from_the_samples_for_a_cut_off_that_the_sealed_limits_did_not_name() -> None:
+    gains, scores = good(40)
+    files = ranked(gains, scores).files
+    files |= {path.replace("fp32", "int8"): content for path, content in files.items()}
+
+    def measure(request: Request) -> Measurements:
+        return derive.measure(request, files.__getitem__)
+
+    own = LADDER.replace("ndcg_at_10_drop: {at_most: 0.01}", "recall_at_3: {at_least: 0.5}").encode()
+    blocked = judge_under(root(), own, "mine.yaml")
+    assert blocked is not None
+    assert reasons(blocked)[0] == "L3: recall_at_3: expected at least 0.5, got unknown: not measured"
+    found = judge_under(root(), own, "mine.yaml", measure)
+    assert found is not None
+    assert (found.verdict, reasons(found)) == ("PASS", ["", ""])
+    tight = judge_under(root(), own.replace(b"0.5", b"0.999"), "mine.yaml", measure)
+    assert tight is not None
+    assert reasons(tight)[0].startswith("L3: recall_at_3: expected at least 0.999, got 0.9")

@@ -40,7 +40,7 @@ def test_l1_loads_the_runtime_and_the_tokenizer_and_nothing_heavier(climbed: Ben
     request = there.request("L1")
     (there.root / request.step).rename(tmp_path / "before")
     write_new(there.root, f"{request.step}/request.json", to_json(request))
-    arguments = ["step", request.step, str(there.root), str(there.model), "", "", str(tmp_path)]
+    arguments = ["step", request.step, str(there.root), str(there.model), "", "", "", str(tmp_path)]
     ran = subprocess.run([sys.executable, "-c", WORKER, *arguments], capture_output=True, text=True, check=False)
     assert ran.stdout.split() == ["0", "onnxruntime", "tokenizers"], ran.stderr
 

@@ -285,7 +285,7 @@ def test_evidence_that_another_root_replaced_is_withdrawn(
     root = family.root("first")
     assert refusal(lambda: preserve.reuse(root, ["L1"], plan, environment)) == (
         f"--preserve {root}: expected evidence that no other root replaces, got that of {family.digest('first')}, which "
-        "second beside it replaces (a busy neighbour); preserve from that one, or run without"
+        "second beside it replaces (a busy neighbour); give that one, or run without"
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness import launch, sources
-from harness.bounds import Bounds
+from harness import data, group_facts, launch, sources
+from harness.bounds import Bounds, whole
 from harness.errors import AskedWrongly, LadderError, Unavailable
 from harness.group_facts import source_of
 from harness.records import DataSource, RerankOptions, TrecFiles
@@ -38,7 +38,6 @@ OTHER = "2" * 40
 GRADED = {"query": "tea", "docs": ["a", "b", "c"], "labels": [0, 3, 1]}
 FAULTY: dict[str, tuple[list[Any], str]] = {
     "no column": ([{"query": "a", "positive": ["b"]}], "row 1: expected a column 'negative', got query, positive; name it in the ladder"),
-    "number": ([row(1), {**row(2), "query": 7}], ""),
     "no query": ([row(1), {**row(2), "query": " "}], "row 2: expected text in 'query', got empty text; correct the row"),
     "no list": ([{**row(1), "positive": 3}], "row 1: expected text or a list of texts in 'positive', got int; correct the row"),
     "null": (
@@ -60,6 +59,7 @@ def served() -> Iterator[Hub]:
     broken = jsonl([row(1), row(2)]) + b'{"query": "x", "positive": [\n' + jsonl([row(3)])
     repositories = {
         "some/ranking": dataset(sharded()),
+        "some/long": dataset({name.replace("data/", "long/"): rows for name, rows in sharded().items()}),
         "some/parquet": dataset({"test.parquet": parquet([row(1), row(2)])}),
         "some/graded": dataset({"test.jsonl": jsonl([GRADED, {**GRADED, "labels": [1, 2]}])}),
         "some/twice": Repository({COMMIT: good, OTHER: {"test.jsonl": jsonl([row(9)])}}, kind="dataset"),
@@ -81,49 +81,90 @@ def served() -> Iterator[Hub]:
         yield running
 
 
+NAMED = {"query": "query", "documents": "docs", "gains": "labels"}
+LIMITED = (
+    "expected an answer, got HTTP status 429 and no copy in the cache; the hub limits the rate; wait, or set HF_TOKEN"
+)
+NONE = "expected a repository of that name, got none that is open to this user; correct the name, or set HF_TOKEN if it is private"
+REFUSED = {
+    f"some/none@{COMMIT}": (64, NONE),
+    f"some/private@{COMMIT}": (64, NONE),
+    f"some/new@{OTHER}": (64, "expected that commit, got none in the repository; no other is taken, so correct it"),
+    f"some/old@{COMMIT}": (64, "expected a repository of that name, got one that moved to some/new; name that one"),
+    f"some/gated@{COMMIT}": (30, "expected access, got a gated repository; accept its terms on the hub and set HF_TOKEN"),
+    f"some/failing@{COMMIT}": (30, "expected an answer, got HTTP status 500 and no copy in the cache; try again later"),
+    f"some/limited@{COMMIT}": (30, LIMITED),
+}  # fmt: skip
+TASKS = {
+    "task": (DataSource(mteb=TASK, revision=TASK_COMMIT), Bounds()),
+    "task bounded": (DataSource(mteb=TASK, revision=TASK_COMMIT), Bounds(groups=1, candidates=2)),
+    "task moved": (DataSource(mteb=TASK, revision=COMMIT), Bounds()),
+    "task split": (DataSource(mteb=TASK, revision=TASK_COMMIT, split="dev"), Bounds()),
+    "task unknown": (DataSource(mteb="SciDocsRRR", revision=TASK_COMMIT), Bounds()),
+    "task other": (DataSource(mteb="Banking77Classification", revision=TASK_COMMIT), Bounds()),
+}
+ASKED: dict[str, tuple[DataSource, Bounds]] = {
+    "streamed": (source("some/long"), Bounds(groups=2, candidates=10)),
+    "sample": (source(), Bounds(groups=5, select="seeded", seed=1)),
+    "parquet": (source("some/parquet"), Bounds()),
+    "graded": (source("some/graded", **NAMED), Bounds(groups=1)),
+    "uneven": (source("some/graded", **NAMED), Bounds()),
+    "broken": (source("some/broken"), Bounds()),
+    "split": (source("some/new", split="dev"), Bounds()),
+    "config": (source("some/new", config="fr"), Bounds()),
+    "cut": (source("some/cut"), Bounds()),
+    "first commit": (source("some/twice"), Bounds()),
+    "second commit": (source("some/twice", OTHER), Bounds()),
+    "third commit": (source("some/twice", "3" * 40), Bounds()),
+    **{name: (source(f"faulty/{name.replace(' ', '-')}"), Bounds()) for name in FAULTY},
+    **{name: (source(*name.split("@")), Bounds()) for name in REFUSED},
+    **TASKS,
+}
+TOKEN = "hf_" + "aB3" * 11
+
+
+@pytest.fixture(scope="module")
+def found(served: Hub, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What one process with an empty cache, and a token, makes of every request."""
+    asks = [ask(item, bounds) for item, bounds in ASKED.values()]
+    return dict(zip(ASKED, answers(tmp_path_factory.mktemp("hub"), served.endpoint, asks, HF_TOKEN=TOKEN), strict=True))
+
+
 def texts(group: dict[str, Any]) -> list[tuple[str, float]]:
     return [(doc["text"], doc["gain"]) for doc in group["candidates"]]
 
 
-def test_a_streamed_dataset_is_stopped_as_soon_as_the_bound_is_met(tmp_path: Path, served: Hub) -> None:
+def test_a_streamed_dataset_is_stopped_as_soon_as_the_bound_is_met(found: dict[str, Any], served: Hub) -> None:
     """Of four shards of three rows, two groups need the first alone: nothing of the others is sent."""
-    found = answers(tmp_path, served.endpoint, [ask(source(), Bounds(groups=2, candidates=10))])
-    code, groups, read = found[0]
+    code, groups, read = found["streamed"]
     assert (code, read) == (0, {"read": 2, "whole": False, "left_out": 0})
     assert [group["query"] for group in groups] == ["query 0", "query 1"]
     assert texts(groups[0]) == [(f"paper 0 cited {n}", 1.0) for n in range(5)] + [
         (f"paper 0 other {n}", 0.0) for n in range(5)
     ]
-    sent = [path for path in served.served if path.startswith("data/")]
-    assert sent == ["data/test-00000-of-00004.jsonl"]
+    assert [path for path in served.served if path.startswith("long/")] == ["long/test-00000-of-00004.jsonl"]
     assert not any("/main" in line for line in served.requests)
 
 
-def test_rows_are_read_in_all_their_forms(tmp_path: Path, served: Hub) -> None:
-    named = {"query": "query", "documents": "docs", "gains": "labels"}
-    asks = [
-        ask(source(), Bounds(groups=5, select="seeded", seed=1)),
-        ask(source("some/parquet")),
-        ask(source("some/graded", **named), Bounds(groups=1)),
-        ask(source("some/graded", **named)),
-    ]
-    sample, columns, graded, uneven = answers(tmp_path, served.endpoint, asks)
+def test_rows_are_read_in_all_their_forms(found: dict[str, Any]) -> None:
+    sample = found["sample"]
     assert (len(sample[1]), sample[2]) == (5, {"read": 12, "whole": True, "left_out": 0})
-    assert [group["query"] for group in columns[1]] == ["query 1", "query 2"]
-    assert texts(graded[1][0]) == [("a", 0.0), ("b", 3.0), ("c", 1.0)]
+    assert [group["query"] for group in found["parquet"][1]] == ["query 1", "query 2"]
+    assert texts(found["graded"][1][0]) == [("a", 0.0), ("b", 3.0), ("c", 1.0)]
     name = source_of(source("some/graded"))
-    assert uneven == [64, f"dataset {name}: row 2: expected as many gains as documents, got 3 and 2; correct the row"]
+    assert found["uneven"] == [
+        64,
+        f"dataset {name}: row 2: expected as many gains as documents, got 3 and 2; correct the row",
+    ]
 
 
-def test_a_faulty_row_is_named_with_its_column_and_what_was_there(tmp_path: Path, served: Hub) -> None:
-    cases = {name: text for name, (_, text) in FAULTY.items() if text}
-    asked = {name: source(f"faulty/{name.replace(' ', '-')}") for name in cases}
-    found = answers(tmp_path, served.endpoint, [ask(item) for item in asked.values()])
-    assert found == [[64, f"dataset {source_of(item)}: {cases[name]}"] for name, item in asked.items()]
+@pytest.mark.parametrize("name", list(FAULTY))
+def test_a_faulty_row_is_named_with_its_column_and_what_was_there(found: dict[str, Any], name: str) -> None:
+    assert found[name] == [64, f"dataset {source_of(ASKED[name][0])}: {FAULTY[name][1]}"]
 
 
-def test_a_broken_line_of_a_hub_file_is_named_with_the_row_before_it(tmp_path: Path, served: Hub) -> None:
-    code, said = answers(tmp_path, served.endpoint, [ask(source("some/broken"))])[0]
+def test_a_broken_line_of_a_hub_file_is_named_with_the_row_before_it(found: dict[str, Any]) -> None:
+    code, said = found["broken"]
     assert code == 64
     assert said.startswith(
         f"dataset {source_of(source('some/broken'))}: after row 0: expected a row that can be read, got "
@@ -131,9 +172,8 @@ def test_a_broken_line_of_a_hub_file_is_named_with_the_row_before_it(tmp_path: P
     assert said.endswith("; mend the data, or pin another commit")
 
 
-def test_a_split_or_config_that_is_not_there_is_named(tmp_path: Path, served: Hub) -> None:
-    asks = [ask(source("some/new", split="dev")), ask(source("some/new", config="fr"))]
-    (one, split), (two, config) = answers(tmp_path, served.endpoint, asks)
+def test_a_split_or_config_that_is_not_there_is_named(found: dict[str, Any]) -> None:
+    (one, split), (two, config) = found["split"], found["config"]
     assert (one, two) == (64, 64)
     assert split == f"dataset some/new@{COMMIT}:dev: expected a split of the dataset, got 'dev'; it has test"
     assert config.startswith(
@@ -142,91 +182,68 @@ def test_a_split_or_config_that_is_not_there_is_named(tmp_path: Path, served: Hu
     assert config.endswith("; correct the config in the ladder, or name another dataset")
 
 
-def test_every_refusal_of_a_hub_is_one_line_with_dataset_and_revision(tmp_path: Path, served: Hub) -> None:
-    none = "expected a repository of that name, got none that is open to this user; correct the name, or set HF_TOKEN if it is private"
-    limited = "expected an answer, got HTTP status 429 and no copy in the cache; the hub limits the rate; wait, or set HF_TOKEN"
-    expected = {
-        f"some/none@{COMMIT}": (64, none),
-        f"some/private@{COMMIT}": (64, none),
-        f"some/new@{OTHER}": (64, "expected that commit, got none in the repository; no other is taken, so correct it"),
-        f"some/old@{COMMIT}": (64, "expected a repository of that name, got one that moved to some/new; name that one"),
-        f"some/gated@{COMMIT}": (30, "expected access, got a gated repository; accept its terms on the hub and set HF_TOKEN"),
-        f"some/failing@{COMMIT}": (30, "expected an answer, got HTTP status 500 and no copy in the cache; try again later"),
-        f"some/limited@{COMMIT}": (30, limited),
-    }  # fmt: skip
-    asks = [ask(source(*name.split("@"))) for name in expected]
-    found = answers(tmp_path, served.endpoint, asks)
-    said = [[code, f"dataset {name.replace('@', ' at revision ')}: {text}"] for name, (code, text) in expected.items()]
-    assert found == said
+@pytest.mark.parametrize("name", REFUSED)
+def test_every_refusal_of_a_hub_is_one_line_with_dataset_and_revision(found: dict[str, Any], name: str) -> None:
+    code, text = REFUSED[name]
+    assert found[name] == [code, f"dataset {name.replace('@', ' at revision ')}: {text}"]
 
 
-def test_a_file_that_is_always_cut_off_is_a_download_that_was_not_complete(tmp_path: Path, served: Hub) -> None:
-    code, said = answers(tmp_path, served.endpoint, [ask(source("some/cut"))])[0]
+def test_a_file_that_is_always_cut_off_is_a_download_that_was_not_complete(found: dict[str, Any]) -> None:
+    code, said = found["cut"]
     assert code == 30
     assert said.startswith(f"dataset some/cut at revision {COMMIT}: expected a complete download, got ")
 
 
-def test_a_commit_that_is_cached_is_never_taken_for_another(tmp_path: Path, served: Hub) -> None:
+def test_a_commit_that_is_cached_is_never_taken_for_another(found: dict[str, Any]) -> None:
     """``datasets`` itself falls back to whatever commit of the name it has cached."""
-    asks = [ask(source("some/twice")), ask(source("some/twice", OTHER)), ask(source("some/twice", "3" * 40))]
-    first, second, third = answers(tmp_path, served.endpoint, asks)
-    assert [group["query"] for group in first[1]] == ["query 1", "query 2"]
-    assert [group["query"] for group in second[1]] == ["query 9"]
-    assert third[0] == 64
+    assert [group["query"] for group in found["first commit"][1]] == ["query 1", "query 2"]
+    assert [group["query"] for group in found["second commit"][1]] == ["query 9"]
+    assert found["third commit"][0] == 64
 
 
-def test_offline_a_dataset_comes_from_the_cache_and_without_a_copy_it_is_named(tmp_path: Path, served: Hub) -> None:
-    download(tmp_path, served.endpoint, "some/twice", COMMIT)
-    before = len(served.requests)
-    asks = [ask(source("some/twice")), ask(source("some/twice", OTHER)), ask(source("some/parquet"))]
-    found, other, missing = answers(tmp_path, served.endpoint, asks, HF_HUB_OFFLINE="1")
-    assert [group["query"] for group in found[1]] == ["query 1", "query 2"]
-    none = "expected it in the cache, since the client is offline, got no copy; unset HF_HUB_OFFLINE"
-    assert other == [30, f"dataset some/twice at revision {OTHER}: {none}"]
-    assert missing == [30, f"dataset some/parquet at revision {COMMIT}: {none}"]
-    assert len(served.requests) == before
-    unreachable = answers(tmp_path, "http://127.0.0.1:9", asks[:1])
-    assert unreachable == [found]
+def test_a_token_is_shown_to_the_hub_and_stands_in_no_answer(found: dict[str, Any], served: Hub) -> None:
+    assert f"Bearer {TOKEN}" in served.tokens
+    assert TOKEN not in json.dumps(found)
 
 
-def test_a_token_is_shown_to_the_hub_and_stands_in_no_answer(tmp_path: Path, served: Hub) -> None:
-    token = "hf_" + "aB3" * 11
-    asks = [ask(source()), ask(source("some/gated")), ask(source("some/broken"))]
-    found = answers(tmp_path, served.endpoint, asks, HF_TOKEN=token)
-    assert f"Bearer {token}" in served.tokens
-    assert token not in json.dumps(found)
-
-
-def test_an_mteb_task_gives_its_candidates_with_gains_in_the_order_of_its_queries(tmp_path: Path, served: Hub) -> None:
-    asks = [
-        ask(DataSource(mteb=TASK, revision=TASK_COMMIT)),
-        ask(DataSource(mteb=TASK, revision=TASK_COMMIT), Bounds(groups=1, candidates=2)),
-        ask(DataSource(mteb=TASK, revision=COMMIT)),
-        ask(DataSource(mteb=TASK, revision=TASK_COMMIT, split="dev")),
-        ask(DataSource(mteb="SciDocsRRR", revision=TASK_COMMIT)),
-        ask(DataSource(mteb="Banking77Classification", revision=TASK_COMMIT)),
-    ]
-    whole, first, moved, split, unknown, other = answers(tmp_path, served.endpoint, asks)
-    assert whole[0] == 0, whole
-    assert [(group["query_id"], group["query"]) for group in whole[1]] == [("q2", "query 2"), ("q1", "query 1")]
-    assert texts(whole[1][1]) == [("title 1 text 1", 0.0), ("title 3 text 3", 1.0), ("text 0", 2.0)]
-    assert [group["query_id"] for group in first[1]] == ["q2"]
+def test_an_mteb_task_gives_its_candidates_with_gains_in_the_order_of_its_queries(found: dict[str, Any]) -> None:
     import mteb
 
-    assert moved == [
+    task = found["task"]
+    assert task[0] == 0, task
+    assert [(group["query_id"], group["query"]) for group in task[1]] == [("q2", "query 2"), ("q1", "query 1")]
+    assert texts(task[1][1]) == [("title 1 text 1", 0.0), ("title 3 text 3", 1.0), ("text 0", 2.0)]
+    assert [group["query_id"] for group in found["task bounded"][1]] == ["q2"]
+    assert found["task moved"] == [
         64,
         (
             f"mteb task {TASK}: expected the revision {COMMIT}, got {TASK_COMMIT} of {TASK_PLACE},"
             f" which mteb {mteb.__version__} loads; pin that one, or name the repository itself as dataset"
         ),
     ]
-    assert split == [64, f"mteb task {TASK}: expected a split of the task, got 'dev'; it has test"]
-    assert unknown[0] == 64
-    assert unknown[1].startswith(f"mteb task SciDocsRRR: expected a task that mteb {mteb.__version__} knows, got ")
-    assert other == [
+    assert found["task split"] == [64, f"mteb task {TASK}: expected a split of the task, got 'dev'; it has test"]
+    assert found["task unknown"][0] == 64
+    assert found["task unknown"][1].startswith(
+        f"mteb task SciDocsRRR: expected a task that mteb {mteb.__version__} knows, got "
+    )
+    assert found["task other"] == [
         64,
         "mteb task Banking77Classification: expected a reranking task, got one of type Classification; name another",
     ]
+
+
+def test_offline_a_dataset_comes_from_the_cache_and_without_a_copy_it_is_named(tmp_path: Path, served: Hub) -> None:
+    download(tmp_path, served.endpoint, "some/twice", COMMIT)
+    before = len(served.requests)
+    asks = [ask(source("some/twice")), ask(source("some/twice", OTHER)), ask(source("some/parquet"))]
+    copy, other, missing = answers(tmp_path, served.endpoint, asks, HF_HUB_OFFLINE="1")
+    assert [group["query"] for group in copy[1]] == ["query 1", "query 2"]
+    none = "expected it in the cache, since the client is offline, got no copy; unset HF_HUB_OFFLINE"
+    assert other == [30, f"dataset some/twice at revision {OTHER}: {none}"]
+    assert missing == [30, f"dataset some/parquet at revision {COMMIT}: {none}"]
+    assert len(served.requests) == before
+    unreachable = answers(tmp_path, "http://127.0.0.1:9", asks[:1])
+    assert unreachable == [copy]
 
 
 @pytest.fixture
@@ -301,10 +318,12 @@ def test_trec_files_beside_the_ladder_are_read_and_what_is_missing_is_named(tmp_
     )
 
 
-def test_two_uploads_of_one_name_give_two_digests(hub_home: Path) -> None:
+def test_two_uploads_of_one_name_give_two_digests_and_two_names(found: dict[str, Any]) -> None:
     facts = [
-        sources.load(RerankOptions(data=source("some/twice", revision), groups=1), 0, hub_home)[1]
-        for revision in (COMMIT, OTHER)
+        group_facts.facts(
+            whole(data.read_groups(jsonl(found[name][1]), name)), source=source_of(ASKED[name][0]), bounds=Bounds()
+        )
+        for name in ("first commit", "second commit")
     ]
     assert facts[0].digest != facts[1].digest
     assert [fact.source for fact in facts] == [f"some/twice@{COMMIT}:test", f"some/twice@{OTHER}:test"]

@@ -88,7 +88,7 @@ def run(there: Bench, request: Request, fault: str, prebuilt: Path | None = None
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         parent = launch._Parent(request, there.root, lambda _done, _total, _what: None)
-        places = [str(there.root), str(there.model), "", str(prebuilt or ""), scratch]
+        places = [str(there.root), str(there.model), "", str(prebuilt or ""), "", scratch]
         ended = process.run(
             [sys.executable, "-m", "tests.support.faults", fault, "step", request.step, *places],
             environment=launch.stage_environment(os.environ | {"PYTHONPATH": str(REPO)}, 1, folder),

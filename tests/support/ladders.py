@@ -50,7 +50,7 @@ def write_ladder(folder: Path, model: Path | str, targets: str = TARGETS, goal: 
         "L0": "{limits: {opset: {exactly: 17}}}",
         "L1": "{candidates: 8, batch_size: 4, warm_up: 2, calls: 72, limits: {p50_ms: {at_most: 1e4}}}",
         "L2": "{limits: {max_abs_gap: {at_most: 1e-4}}}",
-        "L3": "{data: groups.jsonl, limits: {ndcg_at_10_drop: {at_most: 0.9}}}",
+        "L3": "{data: groups.jsonl, limits: {ndcg_at_10_drop: {at_most: 0.9}, kendall_tau_b_by_query: {at_least: 0.4}}}",
     }
     text = f"format: 1\nname: tiny\ncandidate: {{model: {model}}}\ngoal: {goal}\ntiers:\n"
     text += "".join(f"  {tier}: {changes.get(tier, table)}\n" for tier, table in tiers.items() if tier <= goal)

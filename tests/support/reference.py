@@ -32,6 +32,7 @@ from harness.records import (
     IntegerOptions,
     Limit,
     LoadOptions,
+    PairedOptions,
     Precision,
     Record,
     SessionOptions,
@@ -58,7 +59,7 @@ STRUCTS: dict[str, type[Record]] = {
             ParityTier,
             RerankTier,
         ),
-        *(DataSource, TrecFiles, Limit, SessionOptions, SweepOptions, LoadOptions, Policy, Pin, Gate),
+        *(DataSource, TrecFiles, Limit, SessionOptions, PairedOptions, SweepOptions, LoadOptions, Policy, Pin, Gate),
     )
 }
 

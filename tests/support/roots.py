@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from harness import data, judge, records
-from harness.metrics.catalogue import METRICS, fixed_limits
+from harness.metrics.catalogue import METRICS, base, fixed_limits
 from harness.raw import (
     BuildRaw,
     Conversion,
@@ -246,12 +246,12 @@ def _step(plan: Plan, target: PlannedTarget, step: PlannedStep, groups: int, fil
 
 
 def _catalogue_order(metric: str) -> tuple[int, str]:
-    return list(METRICS).index(metric.partition(".")[0]), metric
+    return list(METRICS).index(base(metric)), metric
 
 
 def _all(values: dict[str, Value], intervals: dict[str, tuple[float, float]]) -> dict[str, Measurement]:
     return {
-        name: measured(name, value, METRICS[name.partition(".")[0]].unit, interval=intervals.get(name))
+        name: measured(name, value, METRICS[base(name)].unit, interval=intervals.get(name))
         for name, value in values.items()
     }
 
@@ -446,8 +446,9 @@ def _rerank(target: PlannedTarget, groups: int, files: dict[str, bytes]) -> dict
             candidates=12,
             positives=3,
             judged=True,
-            artifact=QueryScores(ndcg_at_10=float(changed[place]), mrr_at_10=float(mrr[place]), average_precision=0.7),
-            reference=QueryScores(ndcg_at_10=float(ndcg[place]), mrr_at_10=float(mrr[place]), average_precision=0.7),
+            artifact=_query(float(changed[place]), float(mrr[place])),
+            reference=_query(float(ndcg[place]), float(mrr[place])),
+            agreement={"kendall_tau_b_by_query": 0.97},
         )
         for place in range(groups)
     )
@@ -482,9 +483,22 @@ def _rerank(target: PlannedTarget, groups: int, files: dict[str, bytes]) -> dict
         "row_ndcg_at_10.length": 0.4713,
         "row_ndcg_at_10.word_overlap": 0.7013,
         "row_ndcg_at_10.bm25": 0.7322,
+        **{f"row_mrr_at_10.{name}": 0.5 for name in ("constant", "random", "bm25")},
+        **{
+            f"sentinel.{name}.ndcg_at_10_drop": own + drop - 0.4331
+            for name in ("constant", "random", "reversed", "length")
+        },
+        **{f"sentinel.{name}.ndcg_at_10_over_random": 0.0 for name in ("constant", "random", "reversed", "length")},
+        "sentinel.nan.ndcg_at_10_drop": None,
+        "sentinel.nan.ndcg_at_10_over_random": None,
+        "random_pass_chance": 1e-9,
         "rerank_pairs_per_s": 812.4,
     }
     return _all(values, {"ndcg_at_10": (own - 0.04, own + 0.038), "ndcg_at_10_drop": (drop - 0.0018, drop + 0.0021)})
+
+
+def _query(ndcg: float, mrr: float) -> QueryScores:
+    return QueryScores(expected={"ndcg_at_10": ndcg, "mrr_at_10": mrr, "map": 0.7}, worst={}, best={})
 
 
 _MAKE = {"L0": _build, "L1": _perf, "L2": _parity, "L3": _rerank}

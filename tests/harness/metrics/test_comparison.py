@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from harness.metrics import comparison
+from harness.metrics.bootstrap import paired_bootstrap
 from harness.metrics.comparison import Estimate
-from harness.metrics.ranking import paired_bootstrap
 
 
 def test_the_ratio_is_of_the_statistic_and_lies_in_its_interval() -> None:

@@ -56,14 +56,6 @@ def by_enumeration(scores: list[int], gains: list[float], k: int) -> dict[str, T
     }
 
 
-def single(name: str, scores: Any, gains: Any, k: int) -> TieAware | None:
-    if name == "average_precision":
-        return ranking.average_precision(scores, gains)
-    function = getattr(ranking, name)
-    value: TieAware | None = function(scores, gains, k)
-    return value
-
-
 def assert_close(found: TieAware | None, wanted: TieAware) -> None:
     assert found is not None
     assert (found.expected, found.best, found.worst) == pytest.approx(
@@ -89,7 +81,34 @@ def test_every_metric_equals_the_enumeration_of_all_tie_orders(rows: list[tuple[
     found = metrics_of(scores, gains, k)
     for name in NAMES:
         assert_close(getattr(found, name), wanted[name])
-        assert single(name, scores, gains, k) == getattr(found, name)
+
+
+@given(st.lists(groups, min_size=1, max_size=5), st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True))
+def test_many_groups_of_any_size_and_many_cuts_at_once_equal_one_at_a_time(
+    rows: list[list[tuple[int, float]]], cuts: list[int]
+) -> None:
+    scores, gains = [[s for s, _ in row] for row in rows], [[g for _, g in row] for row in rows]
+    found = ranking.spreads(scores, gains, cuts)
+    assert set(found) == {"map", *(f"{family}_at_{k}" for family in ranking.FAMILIES for k in cuts)}
+    for place, (score, gain) in enumerate(zip(scores, gains, strict=True)):
+        for k in cuts:
+            alone = metrics_of(score, gain, k)
+            for family in (*ranking.FAMILIES, "average_precision"):
+                spread = found["map" if family == "average_precision" else f"{family}_at_{k}"]
+                wanted = getattr(alone, family)
+                assert [float(side[place]) for side in spread] == pytest.approx(
+                    [wanted.expected, wanted.best, wanted.worst], abs=1e-12
+                )
+
+
+def test_groups_looked_at_in_blocks_equal_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = random_groups(20, 12) + random_groups(3, 40)
+    scores, gains = [s for s, _ in rows], [g for _, g in rows]
+    whole = ranking.spreads(scores, gains, [5])
+    monkeypatch.setattr(ranking, "_CELLS", 50)
+    parts = ranking.spreads(scores, gains, [5])
+    for name, spread in whole.items():
+        assert np.stack(parts[name]) == pytest.approx(np.stack(spread), abs=1e-12)
 
 
 @given(groups, st.integers(1, 9), st.randoms(use_true_random=False))
@@ -134,13 +153,11 @@ def test_recall_with_as_many_places_as_candidates_is_seen_to_be_foregone() -> No
 
 
 def test_fewer_candidates_than_k_still_divides_precision_by_k() -> None:
-    found = ranking.precision([2.0, 1.0], [1, 1], 10)
-    assert found == TieAware(expected=0.2, best=0.2, worst=0.2)
+    assert metrics_of([2.0, 1.0], [1, 1], 10).precision == TieAware(expected=0.2, best=0.2, worst=0.2)
 
 
 def test_linear_not_exponential_gain() -> None:
-    found = ranking.ndcg([2.0, 1.0], [1, 3], 10)
-    assert found is not None
+    found = metrics_of([2.0, 1.0], [1, 3], 10).ndcg
     assert found.expected == pytest.approx((1 + 3 / math.log2(3)) / (3 + 1 / math.log2(3)))
 
 
@@ -165,7 +182,9 @@ def test_float32_scores_tie_where_they_are_equal_as_float32() -> None:
 )
 def test_a_group_without_a_value_is_none(scores: list[float], gains: list[float]) -> None:
     assert ranking.group_metrics(scores, gains, 10) is None
-    assert [single(name, scores, gains, 10) for name in NAMES] == [None] * len(NAMES)
+    found = ranking.spreads([scores, [1.0, 2.0]], [gains, [1, 0]], [10])
+    assert {math.isnan(side[0]) for spread in found.values() for side in spread} == {True}
+    assert {math.isnan(side[1]) for spread in found.values() for side in spread} == {False}
 
 
 @pytest.mark.parametrize(
@@ -212,8 +231,7 @@ def test_untied_groups_agree_with_pytrec_eval() -> None:
         assert found.recall.expected == pytest.approx(peer["recall_10"], abs=1e-6)
         assert found.precision.expected == pytest.approx(peer["P_10"], abs=1e-6)
         assert found.hit.expected == peer["success_10"]
-        whole = ranking.mrr(scores, gains, len(scores))
-        assert whole is not None
+        whole = metrics_of(scores, gains, len(scores)).mrr
         assert whole.expected == pytest.approx(peer["recip_rank"], abs=1e-6)
         assert found.ndcg.best == found.ndcg.worst
 
@@ -233,59 +251,3 @@ def test_untied_groups_agree_with_mteb() -> None:
     assert np.mean([row.mrr.expected for row in found]) == pytest.approx(
         np.mean(mrr(qrels, run, [10])["MRR@10"]), abs=1e-4
     )
-
-
-def test_bootstrap_is_seeded_and_holds_the_mean() -> None:
-    deltas = np.random.default_rng(1).normal(0.1, 0.2, 60)
-    first = ranking.paired_bootstrap(deltas, 5)
-    assert first == ranking.paired_bootstrap(deltas, 5)
-    assert first != ranking.paired_bootstrap(deltas, 6)
-    assert first is not None
-    assert first.low < first.mean < first.high
-    assert first.mean == deltas.mean()
-
-
-def test_bootstrap_does_not_depend_on_how_it_is_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
-    deltas = np.random.default_rng(2).normal(0, 1, 33)
-    whole = ranking.paired_bootstrap(deltas, 3, resamples=1000)
-    monkeypatch.setattr(ranking, "_BOOTSTRAP_CELLS", 33 * 7)
-    assert ranking.paired_bootstrap(deltas, 3, resamples=1000) == whole
-
-
-def test_bootstrap_agrees_with_scipy_and_with_the_normal_interval() -> None:
-    from scipy import stats
-
-    deltas = np.random.default_rng(3).normal(0.05, 0.3, 400)
-    found = ranking.paired_bootstrap(deltas, 9)
-    peer = stats.bootstrap((deltas,), np.mean, method="percentile", n_resamples=10_000, rng=np.random.default_rng(9))
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx(tuple(peer.confidence_interval), abs=0.003)
-    half = 1.96 * deltas.std(ddof=1) / 20
-    assert (found.low, found.high) == pytest.approx((deltas.mean() - half, deltas.mean() + half), abs=0.003)
-
-
-def test_bootstrap_of_equal_deltas_has_no_width() -> None:
-    assert ranking.paired_bootstrap([0.25, 0.25, 0.25], 1) == (0.25, 0.25, 0.25)
-
-
-@pytest.mark.parametrize("deltas", [[], [0.1], [0.1, math.nan], [0.1, math.inf, 0.2]])
-def test_bootstrap_without_two_finite_deltas_is_none(deltas: list[float]) -> None:
-    assert ranking.paired_bootstrap(deltas, 1) is None
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"resamples": 0}, "bootstrap: expected resamples >= 1 and 0 < confidence < 1, got 0 and 0.95"),
-        ({"confidence": 1.0}, "bootstrap: expected resamples >= 1 and 0 < confidence < 1, got 10000 and 1.0"),
-    ],
-)
-def test_bootstrap_that_is_asked_wrongly_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
-        ranking.paired_bootstrap([0.1, 0.2], 1, **options)
-    assert str(caught.value) == message
-
-
-def test_bootstrap_of_another_shape_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"deltas: expected shape \(groups,\), got \(1, 2\)"):
-        ranking.paired_bootstrap([[0.1, 0.2]], 1)

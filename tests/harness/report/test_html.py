@@ -11,7 +11,7 @@ import pytest
 from harness.errors import AskedWrongly
 from harness.raw import PerQuery
 from harness.records import Tier, from_json, step_folder, to_json
-from harness.report import html, wording
+from harness.report import html, view, wording
 from tests.support.roots import DIGEST, Example, example
 
 
@@ -103,8 +103,16 @@ def test_every_part_of_the_report_is_there(page: str) -> None:
 def test_bounds_stand_in_every_ranking_caption_and_a_smoke_test_is_called_one() -> None:
     found = only(example(groups=6), "cpu-fp32", "L3")
     text = Page(html.render(found.records, found.read, found.files, DIGEST)).text
-    assert text.count("smoke: 6 groups x 12 candidates") >= 4
-    assert "they make no claim of accuracy" in text
+    assert text.count("functional smoke: 6 groups x 12 candidates") == 2
+    assert "functional smoke: 6 judged groups, and an interval needs 30; no claim of accuracy" in text
+    own = view.measurement(found.records, "cpu-fp32", "L3", "ndcg_at_10")
+    assert own is not None
+    assert wording.measured(own, interval=False) not in text
+    assert "Per-query ranking" not in text
+    whole = only(example(), "cpu-fp32", "L3")
+    shown = Page(html.render(whole.records, whole.read, whole.files, DIGEST)).text
+    assert shown.count("60 groups x 12 candidates") >= 4
+    assert "smoke" not in shown
 
 
 def test_queries_that_lost_most_come_first_with_their_text(page: str) -> None:
@@ -201,6 +209,6 @@ def test_twenty_thousand_queries_give_a_page_that_opens(root: Example) -> None:
     found = only(root, "cpu-fp32", "L3")
     files = {**root.files, path: to_json(PerQuery(format=1, rows=tuple(many)))}
     text = html.render(found.records, files.__getitem__, files, DIGEST)
-    assert len(text) < 500_000
+    assert len(text) < 550_000
     assert "20,000 queries, worst first" in text
     assert "19,900 more are in the root" in text

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 from markdown_it import MarkdownIt
 
-from harness.report import markdown, wording
+from harness.report import markdown, view, wording
 from harness.root import RootRecords
 from tests.support.roots import DIGEST, Example, example
 
@@ -49,15 +49,20 @@ def test_every_finding_that_is_not_pass_is_a_row_worst_first(root: Example) -> N
 def test_bounds_stand_beside_every_ranking_figure(root: Example) -> None:
     for found, bounds in (
         (root, "60 groups x 12 candidates, 512 tokens"),
-        (example(groups=6), "smoke: 6 groups x 12 candidates, 512 tokens"),
+        (example(groups=6), "functional smoke: 6 groups x 12 candidates, 512 tokens"),
     ):
         ranked = [rows for rows in tables(markdown.render(found.records, DIGEST)) if rows[0][-1] == "On"]
-        assert len(ranked) == 2
+        assert len(ranked) == (1 if "smoke" in bounds else 2)
         assert {row[-1] for rows in ranked for row in rows[2:]} == {bounds}
 
 
 def test_a_smoke_test_claims_no_accuracy() -> None:
-    assert "they make no claim of accuracy" in markdown.render(example(groups=6).records, DIGEST)
+    text = markdown.render(example(groups=6).records, DIGEST)
+    assert "1 of 3 targets reached L3 rerank (functional smoke)." in text
+    assert "functional smoke: 6 judged groups, and an interval needs 30; no claim of accuracy" in text
+    own = view.measurement(example(groups=6).records, "cpu-fp32", "L3", "ndcg_at_10")
+    assert own is not None
+    assert wording.measured(own, interval=False) not in text
 
 
 def test_the_same_root_gives_the_same_bytes_whatever_order_its_facts_were_read_in(root: Example) -> None:

@@ -55,8 +55,10 @@ def test_ladder_coverage_and_figures_are_there(root: Example) -> None:
 
 def test_few_groups_are_called_a_smoke_test_and_claim_nothing() -> None:
     text = " ".join(shown(example(groups=6).records).split())
-    assert "[smoke: 6 groups x 12 candidates, 512 tokens]" in text
-    assert "no claim of accuracy" in text
+    assert "quickstart: 1 of 3 targets reached L3 rerank (functional smoke)" in text
+    assert "L3 rerank functional smoke: 6 groups x 12 candidates, 512 tokens" in text
+    assert "functional smoke: 6 judged groups, and an interval needs 30; no claim of accuracy" in text
+    assert "nDCG" not in text
 
 
 def test_a_deferred_target_is_deferred_in_every_tier_with_its_reason(root: Example) -> None:

@@ -14,6 +14,7 @@ ANSWER: dict[str, Any] = {
     "intact": True,
     "verdict": "PASS",
     "sealed_verdict": "PASS",
+    "smoke": [],
     "authenticity": "pinned",
     "authenticity_means": "the root is the one whose digest you gave; it is as trustworthy as the place you had it from",
     "attestations": [],
@@ -117,3 +118,8 @@ def test_who_signed_stands_below_what_that_means() -> None:
     assert r"signed   a.json: verification summary PASSED by urn:me\x1b, key sha256 ab" in found
     unnamed = lines(attestations=[{**signed, "kind": "test result", "verifier": None}])
     assert "signed   a.json: test result PASSED, key sha256 ab" in unnamed
+
+
+def test_a_functional_smoke_test_is_called_one() -> None:
+    label = "functional smoke: 6 judged groups, and an interval needs 30; no claim of accuracy"
+    assert "smoke    6 judged groups, and an interval needs 30; no claim of accuracy" in lines(smoke=[label])

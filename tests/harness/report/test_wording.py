@@ -75,5 +75,38 @@ def test_an_unknown_measurement_says_why() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("interval", "shown"),
+    [((1.018, 1.026), "slower"), ((0.97, 0.99), "faster"), ((0.99, 1.05), "no difference shown")],
+)
+def test_a_ratio_keeps_four_digits_and_says_what_its_interval_shows(interval: tuple[float, float], shown: str) -> None:
+    ratio = measured("ratio_p50", sum(interval) / 2, "ratio", interval=interval)
+    assert wording.compared(ratio, "of its time", ("faster", "slower")) == (
+        f"{sum(interval) / 2:.4g} of its time (95% {interval[0]:.4g} to {interval[1]:.4g}), {shown}"
+    )
+
+
+def test_a_ratio_without_a_number_says_why() -> None:
+    missing = measured("ratio_p50", None, "ratio", note="the baseline has no artifact of cpu-int8 (it has cpu-fp32)")
+    assert wording.compared(missing, "of its time", ("faster", "slower")) == (
+        "unknown (the baseline has no artifact of cpu-int8 (it has cpu-fp32))"
+    )
+
+
 def test_every_verdict_has_a_sign_and_a_word_of_its_own() -> None:
     assert len(set(wording.SYMBOLS.values())) == len(set(wording.WORDS.values())) == len(wording.SYMBOLS) == 5
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ({}, "no bound"),
+        ({"candidates": 10, "groups": 2}, "at most 10 candidates a group, at most 2 groups"),
+        (
+            {"groups": 50, "select": "stratified", "negatives": "seeded", "seed": 7, "unjudged": "drop"},
+            "at most 50 groups, a stratified sample, seeded negatives, groups that cannot be judged: drop, seed 7",
+        ),
+    ],
+)
+def test_bounds_are_said_in_one_line(stated: dict[str, Value], words: str) -> None:
+    assert wording.bounds(stated) == words

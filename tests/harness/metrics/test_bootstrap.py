@@ -1,0 +1,93 @@
+"""The bootstrap over groups: against scipy and the normal interval, and by its laws."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.metrics import bootstrap as ranking_bootstrap
+from harness.metrics.bootstrap import bootstrap, paired_bootstrap
+
+
+def test_bootstrap_is_seeded_and_holds_the_mean() -> None:
+    deltas = np.random.default_rng(1).normal(0.1, 0.2, 60)
+    first = paired_bootstrap(deltas, 5)
+    assert first == paired_bootstrap(deltas, 5)
+    assert first != paired_bootstrap(deltas, 6)
+    assert first is not None
+    assert first.low < first.mean < first.high
+    assert first.mean == pytest.approx(deltas.mean(), abs=1e-10)
+
+
+def test_bootstrap_does_not_depend_on_how_it_is_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    deltas = np.random.default_rng(2).normal(0, 1, 33)
+    whole = paired_bootstrap(deltas, 3, resamples=1000)
+    monkeypatch.setattr(ranking_bootstrap, "_CELLS", 33 * 7)
+    assert paired_bootstrap(deltas, 3, resamples=1000) == whole
+
+
+def test_bootstrap_agrees_with_scipy_and_with_the_normal_interval() -> None:
+    from scipy import stats
+
+    deltas = np.random.default_rng(3).normal(0.05, 0.3, 400)
+    found = paired_bootstrap(deltas, 9)
+    peer = stats.bootstrap((deltas,), np.mean, method="percentile", n_resamples=10_000, rng=np.random.default_rng(9))
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx(tuple(peer.confidence_interval), abs=0.003)
+    half = 1.96 * deltas.std(ddof=1) / 20
+    assert (found.low, found.high) == pytest.approx((deltas.mean() - half, deltas.mean() + half), abs=0.003)
+
+
+def test_bootstrap_of_equal_deltas_has_no_width() -> None:
+    assert paired_bootstrap([0.25, 0.25, 0.25], 1) == (0.25, 0.25, 0.25)
+
+
+@pytest.mark.parametrize("deltas", [[], [0.1], [0.1, math.nan], [0.1, math.inf, 0.2]])
+def test_bootstrap_without_two_finite_deltas_is_none(deltas: list[float]) -> None:
+    assert paired_bootstrap(deltas, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"resamples": 0}, "bootstrap: expected resamples >= 1 and 0 < confidence < 1, got 0 and 0.95"),
+        ({"confidence": 1.0}, "bootstrap: expected resamples >= 1 and 0 < confidence < 1, got 10000 and 1.0"),
+    ],
+)
+def test_bootstrap_that_is_asked_wrongly_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        paired_bootstrap([0.1, 0.2], 1, **options)
+    assert str(caught.value) == message
+
+
+def test_bootstrap_of_another_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"deltas: expected shape \(groups,\), got \(1, 2\)"):
+        paired_bootstrap([[0.1, 0.2]], 1)
+
+
+def test_columns_share_their_resamples_and_do_not_see_each_other() -> None:
+    columns = np.random.default_rng(4).normal(0, 1, (25, 3))
+    together = bootstrap(columns, 3, resamples=500)
+    assert together == [paired_bootstrap(column, 3, resamples=500) for column in columns.T]
+    assert bootstrap(np.column_stack([columns[:, 0], columns[:, 0] + 1]), 3, resamples=500)[0] == together[0]
+
+
+def test_a_column_that_is_not_finite_has_no_interval_and_spoils_no_other() -> None:
+    columns = np.array([[0.1, math.nan], [0.2, 0.5], [0.4, 0.5]])
+    found = bootstrap(columns, 1, resamples=100)
+    assert found[1] is None
+    assert found[0] == paired_bootstrap([0.1, 0.2, 0.4], 1, resamples=100)
+
+
+def test_sums_are_exact_so_that_another_order_of_adding_gives_the_same_bits() -> None:
+    values = ranking_bootstrap.rounded(np.random.default_rng(5).random((1000, 1)))[:, 0]
+    times = np.random.default_rng(6).integers(0, 9, 1000)
+    forth, back = 0.0, 0.0
+    for value, count in zip(values, times, strict=True):
+        forth += value * count
+    for value, count in zip(values[::-1], times[::-1], strict=True):
+        back += value * count
+    assert forth == back == float(np.dot(values, times)) == math.fsum(values * times)
