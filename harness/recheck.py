@@ -11,6 +11,8 @@ claim: it is recomputed and compared, and a difference is a fault that shows bot
     Q-FINDING   a finding is not what limit and measurement give
     Q-VERDICT   a step's verdict is not what its findings give
     Q-CLAIM     the claim is not what the steps give
+    Q-GATE      a gate's verdict or reason is not what the end of its command gives
+    Q-LOCK      the sealed lock cannot be compared with the packages
     Q-PRESERVED a step is carried from an earlier root that does not rely on the same things; all else above holds of it as well
 """
 
@@ -21,12 +23,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import msgspec
 
 from evidence.manifest import Fault, digest_of
-from harness import data, derive, derive_rerank, group_facts, judge, ladder, lineage, plan, records
+from harness import data, derive, derive_rerank, group_facts, judge, ladder, lineage, plan, quality, records
 from harness.derive_raw import Read
 from harness.errors import QualifyError
 from harness.raw import ArtifactRef
 from harness.records import (
     Finding,
+    GateClaim,
+    GateOutcome,
+    LockClaim,
     Measurement,
     Outcome,
     Plan,
@@ -89,7 +94,11 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
             if outcome.findings:
                 counted[target.name, step.tier] = measured
             outcomes[target.name, step.tier] = outcome
-    claim = judge.qualification(found.plan, plan_digest, outcomes, found.claim.started_at, found.claim.ended_at)
+    gates, lock, beside = _beside(found, read)
+    faults += beside
+    claim = judge.qualification(
+        found.plan, plan_digest, outcomes, found.claim.started_at, found.claim.ended_at, gates, lock
+    )
     faults += _differences("Q-CLAIM", records.CLAIM, msgspec.to_builtins(found.claim), msgspec.to_builtins(claim))
     return Rejudged(faults=tuple(sorted(faults)), records=found, verdict=claim.verdict, claim=claim, measured=counted)
 
@@ -104,11 +113,34 @@ def _plan_faults(sealed: Plan, read: Read, place: str = "") -> Iterator[Fault]:
     try:
         asked = ladder.parse(ladder_bytes, records.LADDER)
         prebuilt = {t.name: t.artifact for t in sealed.targets if t.artifact is not None}
-        made = plan.make(asked, ladder_bytes, sealed.candidate, sealed.inputs, prebuilt)
+        made = plan.make(asked, ladder_bytes, sealed.candidate, sealed.inputs, prebuilt, sealed.only)
     except QualifyError as error:
         yield _fault("Q-LADDER", at, f"{at}: expected a ladder that gives the sealed plan, got: {error}")
         return
     yield from _differences("Q-LADDER", place + records.PLAN, msgspec.to_builtins(sealed), msgspec.to_builtins(made))
+
+
+def _beside(found: RootRecords, read: Read) -> tuple[tuple[GateClaim, ...], LockClaim | None, list[Fault]]:
+    """Gates and lock, judged again: the verdict of a gate from how its command ended, the differences from lock and packages."""
+    faults: list[Fault] = []
+    outcomes: dict[str, GateOutcome] = {}
+    for gate in found.plan.gates:
+        left = found.gates.get(gate.name)
+        if left is None:  # that it may be missing is E-GATE, which evidence looked at
+            continue
+        path = f"{records.gate_folder(gate.name)}/gate.json"
+        reason = quality.gate_reason(left.exit, gate.time_limit_s) if left.exit is not None else left.reason
+        derived = msgspec.structs.replace(left, name=gate.name, verdict=quality.gate_verdict(left.exit), reason=reason)
+        faults += _differences("Q-GATE", path, msgspec.to_builtins(left), msgspec.to_builtins(derived))
+        outcomes[gate.name] = derived
+    lock = None
+    if found.plan.lock is not None:
+        try:
+            text = read(records.LOCK).decode("utf-8")
+            lock = quality.lock_claim(found.plan.lock, text, found.environment.packages)
+        except (QualifyError, ValueError, LookupError) as error:
+            faults.append(_fault("Q-LOCK", records.LOCK, f"{records.LOCK}: expected a file of pins, got: {error}"))
+    return quality.gate_claims(found.plan.gates, outcomes), lock, faults
 
 
 def _data_faults(sealed: Plan, read: Read) -> Iterator[Fault]:
