@@ -52,7 +52,7 @@ tiers:
   L1: {{candidates: 8, max_length: 128, warm_up: 2, calls: 72, limits: {{p50_ms: {{at_most: 1e6}}}}}}
   L2: {{invariance_pairs: 8, limits: {{max_abs_gap: {{at_most: 1.0}}}}}}
   L3: {{data: groups.jsonl, limits: {{ndcg_at_10_over_random: {{at_least: 0.05}}}}}}
-targets: [{{precision: fp32, threads: 2}}]
+targets: [{{precision: fp32, threads: 1}}]
 """
     (folder / "ladder.yaml").write_text(text, encoding="utf-8")
     lines = (QUICKSTART / "groups.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)

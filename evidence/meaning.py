@@ -7,6 +7,7 @@ steps and claim belong together. Steps that a root carries from an earlier one a
     E-CANDIDATE  one candidate everywhere, and its digest is that of the files it lists
     E-INPUT      each input has the digest the plan pins, and there is no other
     E-STEP       the planned steps, in order, none left out, none after one that is not PASS, none that was not planned
+    E-GATE       the planned gates, in order, and no step where one did not pass
     E-ARTIFACT   one artifact digest per target through its tiers, and it is that of the sealed files
     E-TIME       UTC times, RFC 3339 `Z`, in order
     E-CLAIM      the claim gives each tier the verdict of its step
@@ -19,7 +20,20 @@ from datetime import datetime
 
 from evidence import preserved
 from evidence.manifest import Entry, Fault, FormatError, fault, tree_digest
-from evidence.records import CLAIM, LADDER, OUTCOME, PLAN, REQUEST, TIERS, Read, Root, load, step_folder
+from evidence.records import (
+    CLAIM,
+    GATE,
+    GATE_FILES,
+    LADDER,
+    OUTCOME,
+    PLAN,
+    REQUEST,
+    TIERS,
+    Read,
+    Root,
+    load,
+    step_folder,
+)
 
 INTERRUPTED = "interrupted by the user"
 VERDICTS = ("PASS", "FAIL", "BLOCKED", "INCONCLUSIVE")  # of a step that ran
@@ -47,7 +61,7 @@ def check(digests: Mapping[str, str], read: Read) -> tuple[list[Fault], str, str
     if faults:
         return faults, "origins", "what is carried of an earlier root cannot be relied on"
     root = replace(root, origins=origins)
-    rules = (_plan, _candidate, _inputs, _steps, _places, _artifacts, _times, _claim, preserved.lineage)
+    rules = (_plan, _candidate, _inputs, _gates, _steps, _places, _artifacts, _times, _claim, preserved.lineage)
     faults = [found for rule in rules for found in rule(root)]
     for place, origin in origins.items():
         within = (_plan, _candidate, _places, _times, _claim_of_steps)
@@ -61,7 +75,7 @@ def check(digests: Mapping[str, str], read: Read) -> tuple[list[Fault], str, str
 def _plan(root: Root) -> Iterator[Fault]:
     digest = "blake3:" + root.digests[PLAN]
     for path, value in root.values.items():
-        if path.endswith((OUTCOME, REQUEST, CLAIM)) and value["plan_digest"] != digest:  # E-PLAN
+        if path.endswith((OUTCOME, REQUEST, GATE, CLAIM)) and value["plan_digest"] != digest:  # E-PLAN
             yield fault("E-PLAN", path, f"plan_digest {digest}, that of {PLAN}", value["plan_digest"])
     stated = root.values[PLAN]["ladder_digest"]
     if stated != root.ladder_digest:  # E-LADDER
@@ -110,9 +124,40 @@ def _verdict(root: Root, target: str, tier: str) -> str | None:
     return str(root.claims.get(target, {}).get(tier)) if folder in root.preserved else None
 
 
+def _gates(root: Root) -> Iterator[Fault]:
+    """E-GATE. A climb that the user interrupted in a gate has none after that one."""
+    planned = [str(gate["name"]) for gate in root.values[PLAN].get("gates", ())]
+    left = dict(root.gates())
+    if len(set(planned)) != len(planned):  # E-GATE
+        yield fault("E-GATE", PLAN, "each gate once", "one twice")
+    going = True
+    for name in planned:
+        gate = left.get(f"gates/{name}")
+        if (gate is not None) != going:  # E-GATE
+            expected = f"this planned gate, with {GATE}" if going else "no gate after the one that was interrupted"
+            yield fault("E-GATE", f"gates/{name}", expected, "none" if gate is None else "one")
+        elif gate is not None and gate["name"] != name:  # E-GATE
+            yield fault("E-GATE", f"gates/{name}", f"the gate {name}", str(gate["name"]))
+        going = going and not (gate is not None and gate["reason"] == INTERRUPTED)
+    for path in root.digests:
+        folder, _, name = path.removeprefix("gates/").rpartition("/")
+        if path.startswith("gates/") and (folder not in planned or name not in GATE_FILES):  # E-GATE
+            yield fault("E-GATE", path, f"only {', '.join(GATE_FILES)} of planned gates", "this")
+    claimed = [(gate["name"], gate["verdict"]) for gate in root.values[CLAIM].get("gates", ())]
+    found = [(name, left[f"gates/{name}"]["verdict"] if f"gates/{name}" in left else "NOT_RUN") for name in planned]
+    if claimed != found:  # E-CLAIM
+        yield fault("E-CLAIM", CLAIM, f"the verdicts of the gates ({found})", str(claimed))
+
+
+def _gates_passed(root: Root) -> bool:
+    left = dict(root.gates())
+    planned = [f"gates/{gate['name']}" for gate in root.values[PLAN].get("gates", ())]
+    return all(folder in left and left[folder]["verdict"] == "PASS" for folder in planned)
+
+
 def _steps(root: Root) -> Iterator[Fault]:
-    """E-STEP. A climb that the user interrupted has no step after that one, on any target."""
-    interrupted = False
+    """E-STEP. A climb that the user interrupted has no step after that one, on any target; one whose gates did not pass has none."""
+    interrupted = not _gates_passed(root)
     if len(root.targets) != len(root.values[PLAN]["targets"]):  # E-STEP
         yield fault("E-STEP", PLAN, "each target once", "one twice")
     for target, tiers in root.targets.items():
@@ -176,10 +221,11 @@ def _artifacts(root: Root) -> Iterator[Fault]:
 
 
 def _times(root: Root) -> Iterator[Fault]:
-    """E-TIME: the climb starts, each step starts and ends in turn, the climb ends."""
+    """E-TIME: the climb starts, each gate and each step starts and ends in turn, the climb ends."""
     latest: datetime | None = None
     claim = root.values[CLAIM]
-    stated = [(path, step[key]) for path, step in root.in_order() for key in ("started_at", "ended_at")]
+    done = [*((f"{folder}/{GATE}", gate) for folder, gate in root.gates()), *root.in_order()]
+    stated = [(path, record[key]) for path, record in done for key in ("started_at", "ended_at")]
     for path, text in [(CLAIM, claim["started_at"]), *stated, (CLAIM, claim["ended_at"])]:
         try:
             time = datetime.fromisoformat(text) if _TIME.fullmatch(text) else None

@@ -16,9 +16,10 @@ Read = Callable[[str], bytes]  # path -> bytes whose hash was just compared; rai
 JSON_LIMIT_BYTES = 16 * 1024 * 1024
 JSON_DEPTH_LIMIT = 32
 LADDER, PLAN, LINEAGE, CLAIM = "ladder.yaml", "plan.json", "lineage.json", "qualification.json"
-OUTCOME, REQUEST = "outcome.json", "request.json"
+OUTCOME, REQUEST, GATE = "outcome.json", "request.json", "gate.json"
 RECORDS = (LADDER, PLAN, "environment.json", LINEAGE, CLAIM)
-FOLDERS = ("inputs", "steps", "artifacts", "preserved")
+FOLDERS = ("inputs", "gates", "steps", "artifacts", "preserved")
+GATE_FILES = (GATE, "stdout.log", "stderr.log")
 TIERS = {"L0": "build", "L1": "perf", "L2": "parity", "L3": "rerank"}
 
 # The fields that rules use, by file name: keys joined by /, where * stands for each item of a list or each table in a table.
@@ -29,6 +30,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
         ),
         **dict.fromkeys(("inputs/*/path", "inputs/*/digest", "targets/*/name", "targets/*/steps/*/tier"), (str,)),
         **dict.fromkeys(("candidate/files", "targets", "targets/*/steps"), (list,)),
+        "gates/*/name": (str,),
         "inputs": (dict,),
     },
     OUTCOME: {
@@ -37,7 +39,9 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
         "artifact_digest": (str, type(None)),
     },
     REQUEST: {"plan_digest": (str,)},
+    GATE: dict.fromkeys(("name", "verdict", "reason", "plan_digest", "started_at", "ended_at"), (str,)),
     CLAIM: {
+        **dict.fromkeys(("gates/*/name", "gates/*/verdict"), (str,)),
         **dict.fromkeys(("plan_digest", "candidate_digest", "started_at", "ended_at", "targets/*/name"), (str,)),
         "targets": (list,),
         "targets/*/tiers": (dict,),
@@ -69,6 +73,13 @@ class Root:
     def claims(self) -> dict[str, dict[str, object]]:
         """The claimed verdict of each tier, by target."""
         return {claim["name"]: claim["tiers"] for claim in self.values[CLAIM]["targets"]}
+
+    def gates(self) -> Iterator[tuple[str, Any]]:
+        """The folder and record of each planned gate that is there, in the order of the plan."""
+        for planned in self.values[PLAN].get("gates", ()):
+            folder = f"gates/{planned['name']}"
+            if f"{folder}/{GATE}" in self.values:
+                yield folder, self.values[f"{folder}/{GATE}"]
 
     def in_order(self) -> Iterator[tuple[str, Any]]:
         """The path and outcome of each step that is in steps/ itself, in the order of the plan."""
@@ -123,7 +134,7 @@ def load(digests: Mapping[str, str], read: Read) -> Root:
         if path not in RECORDS and not (rest and top in FOLDERS):  # E-RECORD
             expected = f"one of {', '.join(RECORDS)}, or a file in {', '.join(FOLDERS)}"
             faults.append(fault("E-RECORD", path, expected, "this"))
-        elif path in RECORDS or (top == "steps" and name in {OUTCOME, REQUEST}):
+        elif path in RECORDS or (top == "steps" and name in {OUTCOME, REQUEST}) or (top == "gates" and name == GATE):
             try:
                 data = read(path)
                 values[path] = data if path == LADDER else parse_json(path, data)

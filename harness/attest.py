@@ -21,7 +21,7 @@ import msgspec
 from evidence.manifest import SEAL_NAME, digest_of, render_seal
 from harness import dsse, records
 from harness.errors import AskedWrongly, NotSealed
-from harness.records import TIERS, Qualification, step_folder, to_json
+from harness.records import TIERS, Qualification, gate_folder, step_folder, to_json
 
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner
@@ -64,7 +64,7 @@ class Input(NamedTuple):
 
 
 def test_result(judged: Judged, plan: bytes) -> dict[str, Any]:
-    """The producer's statement. Every planned step stands in one of the lists; what is not PASS is among the failed."""
+    """The producer's statement. Every planned step, gate and lock stands in a list; what is not PASS is among the failed."""
     claim = judged.claim
     steps = {
         step_folder(tier, target.name).removeprefix("steps/"): target.tiers[tier]
@@ -72,6 +72,9 @@ def test_result(judged: Judged, plan: bytes) -> dict[str, Any]:
         for tier in TIERS
         if tier in target.tiers
     }
+    steps |= {gate_folder(gate.name).replace("/", "."): gate.verdict for gate in claim.gates}
+    if claim.lock is not None:
+        steps["lock"] = claim.lock.verdict
     predicate = {
         "result": _result(claim),
         "configuration": [_descriptor(records.LADDER, judged.ladder), _descriptor(records.PLAN, plan)],

@@ -22,16 +22,19 @@ import click
 from harness import VERSION
 from harness.cli_approve import review
 from harness.cli_bisect import bisect
-from harness.cli_common import as_json, print_json, refuse_existing, safe, write_new
+from harness.cli_common import as_json, compared_with, junit, print_json, refuse_existing, safe, sarif
+from harness.cli_cover import cover
 from harness.cli_diff import diff
 from harness.cli_export import export
 from harness.cli_history import history
 from harness.cli_inspect import inspect
+from harness.cli_plan import plan
+from harness.cli_report import report
 from harness.cli_review import attest, verify
 from harness.errors import AskedWrongly, QualifyError
 
 if TYPE_CHECKING:
-    from harness.baseline import Baseline
+    from harness.root import RootRecords
 
 EXIT_NOT_INTACT, EXIT_UNDETERMINED, EXIT_USAGE, EXIT_OURS, EXIT_INTERRUPTED = 20, 30, 64, 70, 130
 
@@ -45,6 +48,9 @@ def cli() -> None:
 @cli.command()
 @click.argument("ladder", type=click.Path(path_type=Path))
 @click.option("--model", metavar="DIR|ID", help="Another candidate: a folder, or ID@REVISION (40 hex) on a hub.")
+@click.option(
+    "--target", multiple=True, metavar="NAME", help="Climb only this target: coverage is partial. Repeatable."
+)
 @click.option("--out", type=click.Path(path_type=Path), metavar="ROOT", help="The root to make; must not exist.")
 @click.option(
     "--supersede", type=click.Path(path_type=Path), metavar="ROOT", help="The root that the new one replaces."
@@ -52,6 +58,8 @@ def cli() -> None:
 @click.option("--reason", metavar="TEXT", help="Why it is replaced.")
 @click.option("--preserve", type=click.Path(path_type=Path), metavar="ROOT", help="Carry the steps of this root ...")
 @click.option("--rerun", multiple=True, metavar="TIER[:TARGET]", help="... all but these, which run again. Repeatable.")
+@junit
+@sarif
 @click.option(
     "--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts."
 )
@@ -60,11 +68,14 @@ def cli() -> None:
 def run(
     ladder: Path,
     model: str | None,
+    target: tuple[str, ...],
     out: Path | None,
     supersede: Path | None,
     reason: str | None,
     preserve: Path | None,
     rerun: tuple[str, ...],
+    junit: Path | None,
+    sarif: Path | None,
     baseline: Path | None,
     baseline_digest: str | None,
     as_json: bool,
@@ -77,16 +88,18 @@ def run(
     from harness.report.live import Live
     from harness.run import climb, exit_code, prepare
 
-    refuse_existing(out)
+    for path in (out, junit, sarif):
+        refuse_existing(path)
     asked = Asked(supersede, reason, preserve, rerun)
     asked.check()
-    prepared = prepare(ladder, model, _beside(baseline, baseline_digest))
+    prepared = prepare(ladder, model, target, compared_with(baseline, baseline_digest))
     past = look_back(asked, prepared.plan, ladder.parent)
     place = out or _default_out(prepared.plan.ladder)
     for number in (signal.SIGTERM, signal.SIGHUP):  # what CI sends: what was measured is sealed all the same
         signal.signal(number, _end_like_an_interrupt)
     with Live(prepared.plan, stream=sys.stderr, interactive=sys.stderr.isatty()) as live:
         climbed = climb(prepared, place, live, past)
+    _write_cases(climbed.root, climbed.digest, junit, sarif)
     code = EXIT_INTERRUPTED if climbed.interrupted else exit_code(climbed.claim.verdict)
     if as_json:
         import msgspec
@@ -98,15 +111,13 @@ def run(
     return code
 
 
-def _beside(root: Path | None, digest: str | None) -> Baseline | None:
-    """The root that L1 is compared with, looked at before anything else."""
-    if root is None:
-        if digest is not None:
-            raise AskedWrongly("--baseline-digest: expected it with --baseline ROOT, got it alone; name the root")
-        return None
-    from harness import baseline
+def _write_cases(root: Path, digest: str, junit: Path | None, sarif: Path | None) -> None:
+    """The files for other tools, of a root that was sealed a moment ago."""
+    if junit is None and sarif is None:
+        return
+    from harness import account
 
-    return baseline.look(root, digest)
+    account.write(account.of_records(_just_sealed(root, digest), digest), junit, sarif)
 
 
 def _end_like_an_interrupt(*_signal: object) -> NoReturn:
@@ -123,33 +134,14 @@ def _default_out(name: str) -> Path:
     return place
 
 
-@cli.command()
-@click.argument("ladder", type=click.Path(path_type=Path))
-@click.option("--model", metavar="DIR|ID", help="Another candidate: a folder, or ID@REVISION (40 hex) on a hub.")
-@click.option(
-    "--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts."
-)
-@as_json
-def plan(ladder: Path, model: str | None, baseline: Path | None, as_json: bool) -> int:
-    """Print the fully materialised plan of LADDER, and which values were defaults. Nothing is measured."""
-    from harness.records import to_json
-    from harness.run import prepare
-
-    made = prepare(ladder, model, _beside(baseline, None)).plan
-    if as_json:
-        click.echo(to_json(made).decode(), nl=False)
-    else:
-        from harness.report.terminal import plan_text
-
-        click.echo(plan_text(made), nl=False)
-    return 0
-
-
+cli.add_command(plan)
+cli.add_command(cover)
 cli.add_command(verify)
 cli.add_command(inspect)
 cli.add_command(bisect)
 cli.add_command(attest)
 cli.add_command(history)
+cli.add_command(report)
 cli.add_command(export)
 cli.add_command(diff)
 cli.add_command(review)
@@ -172,40 +164,19 @@ def show(root: Path, as_json: bool) -> int:
     return 0
 
 
-@cli.command()
-@click.argument("root", type=click.Path(path_type=Path))
-@click.option("--html", "html", type=click.Path(path_type=Path), metavar="FILE", help="Write one self-contained page.")
-@click.option("--markdown", "markdown", is_flag=True, help="Print the form that a pull request or job summary takes.")
-def report(root: Path, html: Path | None, markdown: bool) -> int:
-    """Report ROOT as HTML or Markdown. It is verified first; nothing is reported of a root that is not intact."""
-    if (html is None) == (not markdown):
-        raise AskedWrongly("report: expected --html FILE or --markdown, got both or neither; choose one")
-    from harness.answer import check
-
-    refuse_existing(html)
-    checked = check(root)
-    records, digest = checked.records, str(checked.opened.report.digest)
-    if html is None:
-        from harness.report.markdown import render as markdown_text
-
-        click.echo(markdown_text(records, digest), nl=False)
-        return 0
-    from harness.report.html import render as html_text
-
-    page = html_text(records, checked.opened.read, checked.opened.paths, digest)
-    write_new(html, page)
-    click.echo(html)
-    return 0
-
-
 def _show(root: Path, digest: str) -> None:
     """The terminal form of a root that was sealed a moment ago (the sealer verified it)."""
-    from evidence.verify import open_root
     from harness.report.terminal import print_root
+
+    print_root(found=_just_sealed(root, digest), digest=digest, path=str(root))
+
+
+def _just_sealed(root: Path, digest: str) -> RootRecords:
+    from evidence.verify import open_root
     from harness.root import load
 
     opened = open_root(root, digest)
-    print_root(found=load(opened.read, opened.paths), digest=digest, path=str(root))
+    return load(opened.read, opened.paths)
 
 
 @cli.command()

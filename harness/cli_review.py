@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from harness.cli_common import as_json, print_json, safe
+from harness.cli_common import as_json, junit, print_json, refuse_existing, safe, sarif
 from harness.errors import AskedWrongly
 
 _FILE = click.Path(path_type=Path)
@@ -37,6 +37,8 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--out", type=_FILE, metavar="FILE", help="Where that statement goes; must not exist.")
 @click.option("--key", type=_FILE, metavar="PRIVATE.pem", help="Sign that statement.")
+@junit
+@sarif
 @as_json
 def verify(
     root: Path,
@@ -48,6 +50,8 @@ def verify(
     attest_as: str | None,
     out: Path | None,
     key: Path | None,
+    junit: Path | None,
+    sarif: Path | None,
     as_json: bool,
 ) -> int:
     """Rehash ROOT and judge it again from the raw samples, trusting nothing it claims.
@@ -65,6 +69,8 @@ def verify(
     if attest_as is not None and out is not None:
         attest.verifier_id(attest_as)
         attest.check_place(out, root)
+    for path in (junit, sarif):
+        refuse_existing(path)
     signer = dsse.private_key(key) if key is not None else None
     asked = review.ask(root, expect, ladder, attestation, trust, require)
     with Hashing(sys.stderr, interactive=sys.stderr.isatty()) as progress:
@@ -77,6 +83,10 @@ def verify(
         else:
             attest.write(out, attest.encode(said, signer))
         answer["summary"] = None if isinstance(said, str) else str(out)
+    if junit is not None or sarif is not None:
+        from harness import account
+
+        account.write(review.account(reviewed, answer), junit, sarif)
     if as_json:
         print_json(answer)
     else:

@@ -87,7 +87,7 @@ def compared(baseline: Side, candidate: Side, before: str, after: str, tier: Tie
 
 def _paired_with(baseline: Side, candidate: Side, found: dict[str, Measurement]) -> dict[str, Measurement]:
     """Without the ratios of a paired measurement that was not made with this baseline."""
-    pinned = getattr(candidate.records.plan.inputs, "baseline", None)
+    pinned = candidate.records.plan.inputs.baseline
     if pinned is not None and pinned.digest == baseline.digest:
         return found
     note = "it was measured beside another root than this baseline"

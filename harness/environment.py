@@ -1,16 +1,16 @@
-"""A stated list of facts about the machine, the packages and the commits of a run. No host name, no user name, no path."""
+"""A stated list of facts about the machine, the packages and the origin of a run. No host name, no user name, no path."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import os
 import platform
-import subprocess
 from pathlib import Path
 
 import psutil
 
-from harness import VERSION
+from harness import VERSION, provenance
+from harness.quality import canonical
 from harness.records import Environment, Value
 
 PACKAGES = (
@@ -42,8 +42,8 @@ ISA_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16
 """Instruction sets that change int8 and fp16 results, so they belong to the identity of a result."""
 
 
-def observe(ladder_folder: Path) -> Environment:
-    """The facts as they are now. Unknown facts are null, never zero."""
+def observe(ladder_folder: Path, *, every_package: bool = False) -> Environment:
+    """The facts as they are now. Unknown facts are null, never zero. ``every_package``: all that is installed, for a lock."""
     facts: dict[str, Value] = {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
@@ -61,11 +61,8 @@ def observe(ladder_folder: Path) -> Environment:
         "stolen_seconds_since_boot": getattr(psutil.cpu_times(), "steal", None),
         "ci": os.environ.get("CI", "") not in {"", "false", "0"},
     }
-    here = Path(__file__)
-    installed = _git(here.parent, "ls-files", "--error-unmatch", here.name) is None  # else: some other project's commit
-    facts["harness_commit"], facts["harness_dirty"] = (None, None) if installed else _commit(here.parent)
-    facts["ladder_commit"], facts["ladder_dirty"] = _commit(ladder_folder)
-    return Environment(format=1, facts=facts, packages=package_versions())
+    facts |= provenance.observe(ladder_folder, os.environ)
+    return Environment(format=1, facts=facts, packages=_everything() if every_package else package_versions())
 
 
 def package_versions() -> dict[str, str]:
@@ -77,6 +74,16 @@ def package_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found | {"qualify": VERSION}  # that of this very code: metadata may be of an older installation
+
+
+def _everything() -> dict[str, str]:
+    """Version of every installed package by its canonical name; where two are found, the one that Python imports."""
+    found: dict[str, str] = {}
+    for distribution in importlib.metadata.distributions():
+        name = distribution.metadata["Name"]
+        if name:
+            found.setdefault(canonical(name), distribution.version)
+    return found
 
 
 def _cpu_field(field: str) -> str | None:
@@ -91,24 +98,3 @@ def _cpu_field(field: str) -> str | None:
 def _instruction_sets() -> str | None:
     flags = _cpu_field("flags") or _cpu_field("Features")
     return None if flags is None else " ".join(flag for flag in ISA_FLAGS if flag in flags.split())
-
-
-def _commit(folder: Path) -> tuple[str | None, bool | None]:
-    """Commit and dirty flag of the git work tree that holds ``folder``; nulls where there is none."""
-    commit = _git(folder, "rev-parse", "HEAD")
-    status = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return commit, None if commit is None or status is None else bool(status)
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],  # noqa: S607 - git is found on PATH, as everywhere
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None

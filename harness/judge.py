@@ -28,8 +28,10 @@ from harness.metrics.rerank_names import SENTINELS, is_drop, is_ranking
 from harness.records import (
     Coverage,
     Finding,
+    GateClaim,
     Limit,
     Limits,
+    LockClaim,
     Measurement,
     Outcome,
     Plan,
@@ -220,9 +222,15 @@ def target_claim(target: PlannedTarget, outcomes: Mapping[Tier, Outcome]) -> Tar
 
 
 def qualification(
-    plan: Plan, plan_digest: str, outcomes: Mapping[tuple[str, Tier], Outcome], started_at: str, ended_at: str
+    plan: Plan,
+    plan_digest: str,
+    outcomes: Mapping[tuple[str, Tier], Outcome],
+    started_at: str,
+    ended_at: str,
+    gates: tuple[GateClaim, ...] = (),
+    lock: LockClaim | None = None,
 ) -> Qualification:
-    """The claim of a whole climb: the worst target decides; deferred targets only narrow the coverage."""
+    """The claim of a whole climb: the worst target, gate or lock decides; deferred targets only narrow the coverage."""
     claims = tuple(
         target_claim(target, {tier: o for (name, tier), o in outcomes.items() if name == target.name})
         for target in plan.targets
@@ -230,18 +238,23 @@ def qualification(
     reached = tuple(c.name for c in claims if c.verdict == "PASS" and c.reached == plan.goal)
     deferred = tuple(c.name for c in claims if c.deferred is not None)
     missed = tuple(c.name for c in claims if c.name not in reached and c.name not in deferred)
+    beside = [
+        found for found in (*(gate.verdict for gate in gates), *((lock.verdict,) if lock else ())) if found != "PASS"
+    ]
     return Qualification(
         format=1,
         ladder=plan.ladder,
         plan_digest=plan_digest,
         candidate_digest=plan.candidate.digest,
-        verdict=worst(c.verdict for c in claims if c.deferred is None),
+        verdict=worst([c.verdict for c in claims if c.deferred is None] + beside),
         targets=claims,
         coverage=Coverage(
             goal=plan.goal, reached=reached, missed=missed, deferred=deferred, complete=len(reached) == len(claims) > 0
         ),
         started_at=started_at,
         ended_at=ended_at,
+        gates=gates,
+        lock=lock,
     )
 
 

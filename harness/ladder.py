@@ -18,7 +18,16 @@ from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is
 from harness.ladder_schema import schema
 from harness.metrics import catalogue, cells
 from harness.metrics.rerank_names import SCORERS
-from harness.records import TIERS, Limit, Limits, PerfOptions, SessionOptions, Tier, artifact_folder
+from harness.records import (
+    TIERS,
+    Limit,
+    Limits,
+    PerfOptions,
+    SessionOptions,
+    Tier,
+    artifact_folder,
+    gate_folder,
+)
 
 __all__ = ["PROVIDERS", "Ladder", "defaults", "limits_of", "parse", "schema", "tiers_up_to"]
 
@@ -39,6 +48,7 @@ def parse(data: bytes, where: str = "ladder.yaml") -> Ladder:
         _check_candidate(ladder)
         _check_tiers(ladder)
         _check_targets(ladder)
+        _check_gates(ladder)
     except (strict_yaml.YamlError, fields.FieldError) as error:
         message = f"{where}: {error}"
         raise LadderError(message) from error
@@ -60,6 +70,9 @@ def defaults(data: bytes) -> tuple[str, ...]:
             found += [f"/tiers/{tier}/{name}" for name in _defaulted(kind) if name not in table]
             if tier == "L3" and isinstance(table["data"], dict):
                 found += [f"/tiers/L3/data/{name}" for name in data_rules.defaulted(table["data"])]
+    for index, gate in enumerate(plain.get("gates", ())):
+        found += [f"/gates/{index}/{name}" for name in ("folder", "time_limit_s") if name not in gate]
+    found += ["/lock/parity"] * ("lock" in plain and "parity" not in plain["lock"])
     for index, target in enumerate(plain["targets"]):
         found += [
             f"/targets/{index}/{name}" for name in ("name", "provider", "threads", "session") if name not in target
@@ -180,6 +193,16 @@ def _check_measured(ladder: Ladder, target: Target, options: PerfOptions) -> Non
         if lacks is not None:
             expected = f"{lacks}, for the limit on {metric} of {target.name}"
             refuse("tiers.L1", expected, "none", "ask for it, or remove the limit")
+
+
+def _check_gates(ladder: Ladder) -> None:
+    names = [gate.name for gate in ladder.gates]
+    for index, gate in enumerate(ladder.gates):
+        where = f"gates[{index}]"
+        if names.index(gate.name) != index:
+            refuse(f"{where}.name", "each gate's name once", show(gate.name), "name this gate otherwise")
+        if check_path(f"{gate_folder(gate.name)}/gate.json"):
+            refuse(f"{where}.name", "a name that every file system takes", show(gate.name), "choose another")
 
 
 def _check_limits(limits: Limits, tier: Tier, where: str) -> None:

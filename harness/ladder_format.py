@@ -10,9 +10,11 @@ import msgspec
 from harness.records import (
     BuildOptions,
     Limits,
+    Lock,
     ParityOptions,
     PerfOptions,
     Precision,
+    QualityGate,
     Record,
     RerankOptions,
     SessionOptions,
@@ -106,6 +108,8 @@ class Ladder(Record, frozen=True):
     targets: Annotated[tuple[Target, ...], msgspec.Meta(min_length=1)]
     goal: Tier = "L3"
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)] = 0
+    gates: tuple[QualityGate, ...] = msgspec.field(default_factory=tuple)
+    lock: Lock | None = None
 
 
 KEYS: dict[str, dict[str, str]] = {
@@ -115,8 +119,23 @@ KEYS: dict[str, dict[str, str]] = {
         "candidate": "The model that is qualified.",
         "goal": "The highest tier that is asked for. Every tier up to it needs a table under `tiers`.",
         "seed": "Seed of everything random: bootstrap resamples, order of calls.",
+        "gates": "Commands of your own repository (lint, types, tests) that must end well before L0.",
+        "lock": "A file of pinned versions that the installed packages are compared with.",
         "tiers": "Options and limits of each tier.",
         "targets": "What the candidate is qualified for, at least one.",
+    },
+    "QualityGate": {
+        "name": "What the gate is called; each name once.",
+        "command": "Program and arguments, a list; there is no shell.",
+        "folder": "Where it runs, relative to the ladder.",
+        "time_limit_s": "Seconds after which it is stopped and BLOCKED.",
+    },
+    "Lock": {
+        "file": "Constraints or requirements of `name==version`, relative to the ladder.",
+        "parity": (
+            "`versions`: what is installed has the version that is pinned. `exact`: also, all that is pinned is installed and all that"
+            " is installed is pinned. `recorded`: every difference is sealed, and decides nothing."
+        ),
     },
     "CandidateReference": {
         "model": "A folder, relative to the ladder, that starts with `./`, `../` or `/`; anything else is a hub id (`org/name`).",

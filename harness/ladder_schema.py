@@ -91,7 +91,7 @@ def without_null(node: Any) -> Any:
     made = {
         key: without_null(value)
         for key, value in node.items()
-        if not (key == "default" and (value in (None, "") or isinstance(value, dict)))
+        if not (key == "default" and (value in (None, "", ()) or isinstance(value, dict)))
     }
     options = made.get("anyOf")
     if isinstance(options, list):

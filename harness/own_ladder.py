@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
-from typing import Literal, get_args
+from typing import get_args
 
 import msgspec
 
 from evidence.manifest import digest_of
 from harness import judge, ladder, plan
 from harness.ladder_format import Ladder, is_folder
+from harness.own_beside import ELSE, NONE, Difference, beside_of, claims_beside
+from harness.own_beside import shown as _shown
 from harness.recheck import Rejudged
 from harness.records import (
     TIERS,
@@ -38,35 +40,19 @@ from harness.records import (
     to_json,
 )
 
-NONE = "none"
-ELSE = "the root measured something else"
 _APART = frozenset({"time_limit_s", "memory_limit_bytes", "deadlock_s", "eager"})
 """Options that change no number: when something is ended, and what is measured beside (without it, its metric is null)."""
 
 
-class Difference(Record, frozen=True):
-    """One thing that differs from the sealed plan. ``target`` and ``tier`` are empty where it is about all of them.
-
-    ``blocks``: the root has no number for what the reviewer asks, so the steps concerned are BLOCKED.
-    """
-
-    kind: Literal["limit", "option", "target", "candidate", "goal", "seed"]
-    target: str
-    tier: Tier | Literal[""]
-    name: str
-    sealed: str
-    own: str
-    blocks: bool = False
-
-
 class Under(Record, frozen=True):
-    """The verdict under the reviewer's ladder: its bytes and digest, every difference, and the claim that it would have given."""
+    """The verdict under the reviewer's ladder: its bytes and digest, every difference, the claim and outcomes it would have given."""
 
     name: str
     digest: str
     ladder: bytes
     differences: tuple[Difference, ...]
     claim: Qualification
+    outcomes: dict[tuple[str, Tier], Outcome]
 
     @property
     def verdict(self) -> Verdict:
@@ -87,7 +73,8 @@ def judge_under(
         return None
     sealed = judged.records.plan
     own = _plan(asked, ladder_bytes, sealed)
-    differences = (*_whole(asked, own, sealed), *_options(asked, own, sealed), *_targets(asked, own, sealed))
+    beside = tuple(beside_of(own, sealed))
+    differences = (*_whole(asked, own, sealed), *_options(asked, own, sealed), *_targets(asked, own, sealed), *beside)
     outcomes: dict[tuple[str, Tier], Outcome] = {}
     for target in own.targets:
         for step in target.steps:
@@ -106,13 +93,15 @@ def judge_under(
                 continue
             outcomes[target.name, step.tier] = outcome
     found = judged.records.claim
-    claim = judge.qualification(own, digest_of(to_json(own)), outcomes, found.started_at, found.ended_at)
+    gates, lock = claims_beside(own, judged.claim or found, beside)
+    claim = judge.qualification(own, digest_of(to_json(own)), outcomes, found.started_at, found.ended_at, gates, lock)
     return Under(
         name=asked.name,
         digest=digest_of(ladder_bytes),
         ladder=ladder_bytes,
         differences=differences + tuple(_limits(own, sealed)),
         claim=claim,
+        outcomes=outcomes,
     )
 
 
@@ -139,6 +128,7 @@ def _plan(asked: Ladder, ladder_bytes: bytes, sealed: Plan) -> Plan:
         groups=sealed.inputs.groups or empty,
         groups_blocked=None,
         calibration=sealed.inputs.calibration or empty,
+        lock=(sealed.inputs.lock or empty) if asked.lock is not None else None,
         baseline=sealed.inputs.baseline or empty,
     )
     if asked.tiers.L3 is not None:  # the pin is compared in _options, where a difference blocks and is no refusal
@@ -270,7 +260,10 @@ def _limits(own: Plan, sealed: Plan) -> Iterator[Difference]:
 
 
 def _concerns(difference: Difference, target: str, tier: Tier) -> bool:
-    return difference.target in {"", target} and difference.tier in {"", tier}
+    """Whether it is about this step. A gate or a lock is about none: it has a claim of its own."""
+    return (
+        difference.kind not in {"gate", "lock"} and difference.target in {"", target} and difference.tier in {"", tier}
+    )
 
 
 def _outcome(own: Plan, target: str, tier: Tier, findings: tuple[Finding, ...], reason: str) -> Outcome:
@@ -290,7 +283,3 @@ def _outcome(own: Plan, target: str, tier: Tier, findings: tuple[Finding, ...], 
         redactions=0,
         findings=findings,
     )
-
-
-def _shown(value: object) -> str:
-    return NONE if value is None else value if isinstance(value, str) else msgspec.json.encode(value).decode()

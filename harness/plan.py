@@ -6,7 +6,7 @@ cannot be carried out is refused here, before the first second of work.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -39,6 +39,8 @@ from harness.records import (
 
 DEFAULT_MAX_LENGTH = 512
 """Tokens a pair is cut at when the ladder says nothing and the candidate takes as many."""
+LEFT_OUT = "left to another climb: this one was asked for {} alone"
+"""Why a target that ``only`` does not name is not climbed."""
 SHORTEST_LENGTH = 8
 """Fewer tokens hold no pair: up to 4 are special, and either side needs some."""
 
@@ -52,9 +54,14 @@ def make(
     candidate: Candidate,
     inputs: Inputs,
     prebuilt: Mapping[str, PrebuiltArtifact],
+    only: Sequence[str] = (),
 ) -> Plan:
-    """Fix the plan. ``prebuilt`` is by target name. Raises ``LadderError`` for what the candidate or the data do not allow."""
+    """Fix the plan. ``prebuilt`` is by target name; ``only`` names the targets to climb, all without it.
+
+    Raises ``LadderError`` for what the candidate or the data do not allow.
+    """
     defaults = ladder.defaults(ladder_bytes)
+    asked, only = restrict(asked, only)
     options = _options(asked, candidate, defaults)
     _check_inputs(asked, options, inputs)
     return Plan(
@@ -68,7 +75,31 @@ def make(
         inputs=inputs,
         targets=tuple(_target(asked, target, options, prebuilt, candidate) for target in asked.targets),
         defaults=defaults,
+        only=only,
+        gates=asked.gates,
+        lock=asked.lock,
     )
+
+
+def restrict(asked: Ladder, only: Sequence[str]) -> tuple[Ladder, tuple[str, ...]]:
+    """The ladder with every target deferred that ``only`` does not name, and those names in the ladder's order.
+
+    Naming every target that can be climbed is the same as naming none. Raises ``LadderError`` for a name that is not there.
+    """
+    climbed = [target.name for target in asked.targets if target.deferred is None]
+    for name in only:
+        if name not in climbed:
+            got = f"{name!r}, which the ladder defers" if name in {t.name for t in asked.targets} else repr(name)
+            _refuse(asked, "targets", f"one of {', '.join(climbed) or 'none'}", got, "name a target of the ladder")
+    kept = tuple(name for name in climbed if name in only)
+    if not kept or len(kept) == len(climbed):
+        return asked, ()
+    why = LEFT_OUT.format(", ".join(kept))
+    targets = tuple(
+        target if target.deferred is not None or target.name in kept else msgspec.structs.replace(target, deferred=why)
+        for target in asked.targets
+    )
+    return msgspec.structs.replace(asked, targets=targets), kept
 
 
 def request(made: Plan, plan_digest: str, target: PlannedTarget, tier: Tier, artifact: str) -> Request:
@@ -158,6 +189,9 @@ def _check_calibration(asked: Ladder, options: IntegerOptions) -> None:
 
 
 def _check_inputs(asked: Ladder, options: TierOptions, inputs: Inputs) -> None:
+    if (asked.lock is None) != (inputs.lock is None):
+        got = "none" if inputs.lock is None else "one that the ladder does not name"
+        _refuse(asked, "inputs.lock", "the file that lock.file names", got, "read it first")
     if (options.L1 or options.L2) and inputs.pairs is None:
         _refuse(asked, "inputs.pairs", "pairs for L1 and L2", "none", "read them first")
     if options.L0.int8.calibration is not None and inputs.calibration is None:

@@ -36,11 +36,13 @@ def run(
     folder: Path,
     time_limit_s: float,
     started: Callable[[int], None],
-    on_line: Callable[[bytes], bytes],
+    on_line: Callable[[bytes], bytes] | None,
+    where: Path | None = None,
     memory_limit_bytes: int | None = None,
 ) -> Exit:
     """Run ``command`` plus the number of a socket's descriptor; output goes to ``folder/stdout`` and ``folder/stderr``.
 
+    Without ``on_line`` there is no socket and the command stays as it is. It runs in ``where``, in ``folder`` without it.
     ``started`` is told the process id. ``on_line`` is given each line the child writes to the socket and returns what to
     answer (mostly nothing). With more than ``memory_limit_bytes`` resident its whole tree is ended; see ``_Memory``.
     Whatever ends this function, also an interrupt, the child and all it started are dead by then.
@@ -56,13 +58,13 @@ def run(
         (folder / "stderr").open("xb") as err,
     ):
         child = subprocess.Popen(
-            [*command, str(theirs.fileno())],
+            [*command, *((str(theirs.fileno()),) if on_line is not None else ())],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            cwd=folder,
+            cwd=where or folder,
             env={**environment, MARK: mark},
-            pass_fds=(theirs.fileno(),),
+            pass_fds=(theirs.fileno(),) if on_line is not None else (),
             start_new_session=True,
         )
         memory = _Memory(child.pid, memory_limit_bytes)
@@ -70,7 +72,7 @@ def run(
         try:
             theirs.close()
             started(child.pid)
-            timed_out = not _serve(child, ours, begin + time_limit_s, on_line, memory)
+            timed_out = not _serve(child, ours, begin + time_limit_s, on_line or (lambda _line: b""), memory)
         finally:
             memory.close()
             _end(child, mark)

@@ -15,6 +15,8 @@ claim: it is recomputed and compared, and a difference is a fault that shows bot
     Q-CLAIM     the claim is not what the steps give
     Q-VERSION   any of the first four, or a measurement that is missing or described otherwise, in a root that another version of
                 qualify made: no fault, but undetermined (docs/decisions/0007)
+    Q-GATE      a gate's verdict or reason is not what the end of its command gives
+    Q-LOCK      the sealed lock cannot be compared with the packages
     Q-PRESERVED a step is carried from an earlier root that does not rely on the same things; all else above holds of it as well
 """
 
@@ -37,6 +39,7 @@ from harness import (
     lineage,
     made_by,
     plan,
+    recheck_gates,
     records,
     sealed_files,
 )
@@ -123,7 +126,11 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
             if outcome.findings:
                 counted[target.name, step.tier] = measured
             outcomes[target.name, step.tier] = outcome
-    claim = judge.qualification(found.plan, plan_digest, outcomes, found.claim.started_at, found.claim.ended_at)
+    gates, lock, beside = recheck_gates.beside(found, read)
+    faults += beside
+    claim = judge.qualification(
+        found.plan, plan_digest, outcomes, found.claim.started_at, found.claim.ended_at, gates, lock
+    )
     faults += differences("Q-CLAIM", records.CLAIM, msgspec.to_builtins(found.claim), msgspec.to_builtins(claim))
     judged = Rejudged(faults=tuple(sorted(faults)), records=found, verdict=claim.verdict, claim=claim, measured=counted)
     return _told(judged, others)
@@ -156,7 +163,7 @@ def _plan_faults(where: Where, place: str = "") -> Iterator[Fault]:
     try:
         asked = ladder.parse(ladder_bytes, records.LADDER)
         prebuilt = {t.name: t.artifact for t in sealed.targets if t.artifact is not None}
-        made = plan.make(asked, ladder_bytes, sealed.candidate, sealed.inputs, prebuilt)
+        made = plan.make(asked, ladder_bytes, sealed.candidate, sealed.inputs, prebuilt, sealed.only)
     except QualifyError as error:
         yield _fault(rule, at, f"{at}: expected a ladder that gives the sealed plan, got: {error}")
         return

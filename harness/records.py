@@ -233,6 +233,25 @@ class TierOptions(Record, frozen=True):
     L3: RerankOptions | None = None
 
 
+GateName = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9-]{0,63}$")]
+
+
+class QualityGate(Record, frozen=True):
+    """A command of the user's own repository that must end well before L0: no shell, ``folder`` relative to the ladder."""
+
+    name: GateName
+    command: Annotated[tuple[Annotated[str, msgspec.Meta(pattern=r"\S")], ...], msgspec.Meta(min_length=1)]
+    folder: str = "."
+    time_limit_s: Seconds = 600.0
+
+
+class Lock(Record, frozen=True):
+    """A file of pins, relative to the ladder, that the installed packages are compared with."""
+
+    file: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    parity: Literal["recorded", "versions", "exact"] = "versions"
+
+
 # --- the candidate ----------------------------------------------------------------------------------------------------
 
 
@@ -308,14 +327,15 @@ class DataFact(Record, frozen=True):
 class Inputs(Record, frozen=True):
     """The data of the root. ``groups`` is null with ``groups_blocked`` set when the dataset could not be had.
 
-    ``calibration`` are the pairs that a static int8 conversion measures activations on. ``baseline`` is the manifest of the root that
-    L1 is compared with: its digest is that root's digest, and its rows are the files that it names.
+    ``calibration`` are the pairs that a static int8 conversion measures activations on; ``lock`` pins the packages.
+    ``baseline`` is the manifest of the root that L1 is compared with: its digest is the root digest, its rows are the files it names.
     """
 
     pairs: DataFact | None
     groups: DataFact | None
     groups_blocked: str | None = None
     calibration: DataFact | None = None
+    lock: DataFact | None = None
     baseline: DataFact | None = None
 
 
@@ -348,10 +368,12 @@ class PlannedTarget(Record, frozen=True):
     session: SessionOptions = SessionOptions()
 
 
-class Plan(Record, frozen=True):
+class Plan(Record, frozen=True, omit_defaults=True):
     """All that will be done and judged, fixed before the first stage runs. Its digest stands in every step's record.
 
-    ``defaults`` lists, as JSON pointers into the ladder, the values the ladder did not give.
+    ``defaults`` lists, as JSON pointers into the ladder, the values the ladder did not give. ``only`` names the targets that
+    this climb was asked for where it was not asked for all; the others are deferred, so its coverage is partial. ``gates`` run
+    before L0.
     """
 
     format: Literal[1]
@@ -364,6 +386,9 @@ class Plan(Record, frozen=True):
     inputs: Inputs
     targets: tuple[PlannedTarget, ...]
     defaults: tuple[str, ...]
+    only: tuple[str, ...] = ()
+    gates: tuple[QualityGate, ...] = ()
+    lock: Lock | None = None
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------
@@ -449,6 +474,20 @@ class Outcome(Record, frozen=True):
     findings: tuple[Finding, ...]
 
 
+class GateOutcome(Record, frozen=True):
+    """One gate (``gates/<name>/gate.json``): how its command ended. ``exit`` is null when it could not be started or was interrupted."""
+
+    format: Literal[1]
+    name: GateName
+    verdict: Verdict
+    reason: str
+    plan_digest: str
+    started_at: str
+    ended_at: str
+    exit: Exit | None
+    redactions: int
+
+
 # --- the claim --------------------------------------------------------------------------------------------------------
 
 
@@ -473,7 +512,24 @@ class Coverage(Record, frozen=True):
     complete: bool
 
 
-class Qualification(Record, frozen=True):
+class GateClaim(Record, frozen=True):
+    """What became of one gate."""
+
+    name: str
+    verdict: Verdict
+    reason: str
+
+
+class LockClaim(Record, frozen=True):
+    """The installed packages against the lock: every difference that its ``parity`` looks at, PASS where it only records them."""
+
+    file: str
+    parity: str
+    verdict: Verdict
+    differences: tuple[Finding, ...]
+
+
+class Qualification(Record, frozen=True, omit_defaults=True):
     """The harness's claim about a climb (``qualification.json``). ``verify`` judges again and compares."""
 
     format: Literal[1]
@@ -485,6 +541,8 @@ class Qualification(Record, frozen=True):
     coverage: Coverage
     started_at: str
     ended_at: str
+    gates: tuple[GateClaim, ...] = ()
+    lock: LockClaim | None = None
 
 
 class Superseded(Record, frozen=True):
@@ -580,6 +638,11 @@ def step_folder(tier: Tier, target: str) -> str:
     return f"steps/{tier}-{TIER_NAMES[tier]}.{target}"
 
 
+def gate_folder(name: str) -> str:
+    """The root-relative folder of a gate."""
+    return f"gates/{name}"
+
+
 def artifact_folder(target: str) -> str:
     """The root-relative folder of a target's artifact; the graph is always ``model.onnx`` in it."""
     return f"artifacts/{target}"
@@ -606,4 +669,5 @@ LADDER, PLAN, ENVIRONMENT, LINEAGE, CLAIM = (
     "qualification.json",
 )
 PAIRS, GROUPS, CALIBRATION = "inputs/pairs.jsonl", "inputs/groups.jsonl", "inputs/calibration.jsonl"
+LOCK = "inputs/lock.txt"
 BASELINE = "inputs/baseline.b3"

@@ -16,6 +16,7 @@ import msgspec
 from evidence.manifest import DIGEST, Fault
 from evidence.report import AUTHENTICITY
 from harness import attest, derive, dsse, own_ladder, records, vouch
+from harness.account import of_review
 from harness.answer import EXIT_NOT_INTACT, Checked, check
 from harness.errors import AskedWrongly
 from harness.judge_rerank import smoke
@@ -23,6 +24,7 @@ from harness.ladder import parse
 from harness.own_ladder import Under
 from harness.recheck import Rejudged
 from harness.records import Verdict
+from harness.report.cases import Account
 from harness.root import merged
 from harness.run import exit_code
 from harness.step import now
@@ -232,6 +234,12 @@ def answer(reviewed: Reviewed) -> dict[str, Any]:
         ],
         "exit_code": reviewed.exit_code,
     }
+
+
+def account(reviewed: Reviewed, answered: dict[str, Any]) -> Account:
+    """Every case of a verification, for the formats of other tools; ``answered`` is its ``answer``."""
+    under = (reviewed.under.claim, reviewed.under.outcomes) if reviewed.under is not None else None
+    return of_review(reviewed.checked, answered, under)
 
 
 def _smoke(judged: Rejudged) -> list[str]:

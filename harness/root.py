@@ -13,6 +13,7 @@ from harness import judge, records
 from harness.derive_raw import Read
 from harness.records import (
     Environment,
+    GateOutcome,
     Lineage,
     Measurement,
     Measurements,
@@ -61,6 +62,7 @@ class RootRecords(Record, frozen=True):
     steps: dict[tuple[str, Tier], StepRecords]
     preserved: dict[tuple[str, Tier], str] = msgspec.field(default_factory=dict)
     origins: dict[str, Origin] = msgspec.field(default_factory=dict)
+    gates: dict[str, GateOutcome] = msgspec.field(default_factory=dict)
 
     def ran_under(self, step: tuple[str, Tier]) -> tuple[Plan, Environment]:
         """The plan and the environment in which a step ran: those of its origin where it is carried."""
@@ -94,7 +96,16 @@ def load(read: Read, paths: Collection[str]) -> RootRecords:
         steps=steps,
         preserved=preserved,
         origins={entry.origin: _origin(read, records.origin_folder(entry.origin)) for entry in lineage.preserved},
+        gates={gate.name: _gate(read, path) for gate in plan.gates if (path := _gate_path(gate.name)) in paths},
     )
+
+
+def _gate_path(name: str) -> str:
+    return f"{records.gate_folder(name)}/gate.json"
+
+
+def _gate(read: Read, path: str) -> GateOutcome:
+    return from_json(read(path), GateOutcome, path)
 
 
 def merged(lineage: Lineage, read: Read, paths: Collection[str]) -> tuple[Read, Collection[str]]:

@@ -6,13 +6,13 @@ crashes is BLOCKED, an interrupt ends the climb but what was measured is sealed 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from evidence import manifest, seal
-from harness import adapter, candidate, data, judge, ladder, launch, plan, records, sources, step
+from harness import adapter, candidate, data, gates, judge, ladder, launch, plan, quality, records, sources, step
 from harness.baseline import Baseline
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotSealed, Stopped, Unavailable
@@ -61,24 +61,22 @@ class Climbed(Record, frozen=True):
     interrupted: bool
 
 
-def prepare(ladder_path: Path, model: str | None = None, beside: Baseline | None = None) -> Prepared:
-    """Read, resolve and plan; L1 is compared with ``beside``.
+def prepare(
+    ladder_path: Path, model: str | None = None, only: Sequence[str] = (), beside: Baseline | None = None
+) -> Prepared:
+    """Read, resolve and plan, ``only`` these targets if any, L1 compared with ``beside``; writes nothing but the hub client's cache.
 
-    Raises LadderError, CandidateError or Unavailable; writes nothing but the hub client's cache.
+    Raises LadderError, CandidateError or Unavailable.
     """
-    try:
-        ladder_bytes = ladder_path.read_bytes()
-    except OSError as error:
-        raise AskedWrongly(
-            f"{ladder_path}: expected a ladder file, got {error.strerror}; give the path of a YAML ladder"
-        ) from error
+    ladder_bytes = read_ladder(ladder_path)
     asked = ladder.parse(ladder_bytes, ladder_path.name)
+    climbed = plan.restrict(asked, only)[0].targets  # refuses a name before a model is fetched
     base = ladder_path.parent
     name, revision, model_base = _model(asked, model, base)
     resolved = candidate.resolve(name, revision, model_base, headless=asked.candidate.adapter is not None)
     if asked.candidate.adapter is not None:
         resolved = adapter.add(resolved, asked.candidate.adapter, base)
-    paths = {t.name: base / t.artifact for t in asked.targets if t.artifact is not None and t.deferred is None}
+    paths = {t.name: base / t.artifact for t in climbed if t.artifact is not None and t.deferred is None}
     prebuilt: dict[str, PrebuiltArtifact] = {target: pin(path) for target, path in paths.items()}
     inputs, files = _inputs(asked, base)
     if beside is not None:
@@ -88,7 +86,7 @@ def prepare(ladder_path: Path, model: str | None = None, beside: Baseline | None
             )
         inputs = msgspec.structs.replace(inputs, baseline=beside.fact)
         files[records.BASELINE] = beside.manifest
-    made = plan.make(asked, ladder_bytes, resolved.candidate, inputs, prebuilt)
+    made = plan.make(asked, ladder_bytes, resolved.candidate, inputs, prebuilt, only)
     return Prepared(
         plan=made,
         ladder_bytes=ladder_bytes,
@@ -99,6 +97,16 @@ def prepare(ladder_path: Path, model: str | None = None, beside: Baseline | None
         files=files,
         baseline=beside,
     )
+
+
+def read_ladder(path: Path) -> bytes:
+    """The bytes of a ladder file. Raises AskedWrongly."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AskedWrongly(
+            f"{path}: expected a ladder file, got {error.strerror}; give the path of a YAML ladder"
+        ) from error
 
 
 def _model(asked: ladder.Ladder, override: str | None, base: Path) -> tuple[str, str | None, Path]:
@@ -131,7 +139,24 @@ def _inputs(asked: ladder.Ladder, base: Path) -> tuple[Inputs, dict[str, bytes]]
             files[records.GROUPS] = data.render_groups(found_groups)
         except Unavailable as error:
             blocked = str(error)
-    return Inputs(pairs=pairs, groups=groups, groups_blocked=blocked, calibration=calibration), files
+    lock = _lock(asked, base, files)
+    return Inputs(pairs=pairs, groups=groups, groups_blocked=blocked, calibration=calibration, lock=lock), files
+
+
+def _lock(asked: ladder.Ladder, base: Path, files: dict[str, bytes]) -> DataFact | None:
+    """The file that pins the packages, put into ``files``; None where none is named."""
+    if asked.lock is None:
+        return None
+    named = asked.lock.file
+    try:
+        content = sources.read_bytes(base / named, named, "a file of pins")
+        rows = len(quality.pins(content.decode("utf-8"), named))
+    except UnicodeDecodeError as error:
+        raise AskedWrongly(
+            f"{named}: expected UTF-8 text, got {error.reason}; name the file that pins the packages"
+        ) from error
+    files[records.LOCK] = content
+    return DataFact(path=records.LOCK, digest=manifest.digest_of(content), source=named, rows=rows)
 
 
 def _calibration(asked: ladder.Ladder, base: Path, files: dict[str, bytes]) -> DataFact | None:
@@ -181,13 +206,17 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
     write = _writer(staging)
     write(records.LADDER, prepared.ladder_bytes)
     write(records.PLAN, plan_bytes)
-    write(records.ENVIRONMENT, to_json(observe(prepared.ladder_folder)))
+    environment = observe(prepared.ladder_folder, every_package=prepared.plan.lock is not None)
+    write(records.ENVIRONMENT, to_json(environment))
     for path, content in prepared.files.items():
         write(path, content)
+    told = watcher.gate
+    left = gates.run_all(prepared.plan.gates, staging, prepared.ladder_folder, plan_digest, told)
+    claims = quality.gate_claims(prepared.plan.gates, left)
+    interrupted = any(gate.reason == INTERRUPTED for gate in left.values())
     outcomes: dict[tuple[str, Tier], Outcome] = {}
     carried: list[tuple[str, Tier]] = []
-    interrupted = False
-    for target in prepared.plan.targets:
+    for target in prepared.plan.targets if quality.passed(claims) else ():
         for planned in target.steps:
             key = target.name, planned.tier
             if (origin := past.origin(key)) is not None:
@@ -206,7 +235,10 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
         if interrupted:
             break
     write(records.LINEAGE, to_json(past.lineage(carried)))
-    claim = judge.qualification(prepared.plan, plan_digest, outcomes, started, now())
+    lock = None
+    if prepared.plan.lock is not None:
+        lock = quality.lock_claim(prepared.plan.lock, prepared.files[records.LOCK].decode(), environment.packages)
+    claim = judge.qualification(prepared.plan, plan_digest, outcomes, started, now(), claims, lock)
     write(records.CLAIM, to_json(claim))
     digest = seal.seal(staging, out)
     return Climbed(root=out, digest=digest, claim=claim, interrupted=interrupted)

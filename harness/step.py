@@ -9,13 +9,16 @@ from typing import Protocol
 from evidence import seal
 from harness import judge, launch
 from harness.errors import RecordError
-from harness.records import Limits, Measurements, Outcome, Request, Tier, from_json, to_json
+from harness.records import GateOutcome, Limits, Measurements, Outcome, Request, Tier, from_json, to_json
 
 INTERRUPTED = "interrupted by the user"
 
 
 class Watcher(Protocol):
     """Who is told how the climb goes; ``report.live.Live`` shows it."""
+
+    def gate(self, name: str, outcome: GateOutcome | None) -> None:
+        """A gate starts (None), or ended."""
 
     def step_started(self, target: str, tier: Tier) -> None:
         """A child starts."""

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from evidence.verify import verify
-from tests.harness.conftest import once
 from tests.support.ladders import qualify, writable_copy
+from tests.support.once import once
 from tests.support.readme import BLOCK, README, REPO, as_shown, demo, shape
 
 QUICKSTART = REPO / "ladders" / "quickstart"

@@ -16,6 +16,8 @@ from harness.root import RootRecords
 def parts(records: RootRecords, digest: str) -> Iterator[Html]:
     """The last sections of a report."""
     yield _part("plan", "Plan", *_plan(records.plan))
+    if records.claim.gates or records.claim.lock is not None:
+        yield _part("gates", "Gates and lock", *_gates(records))
     environment = records.environment
     yield _part(
         "environment",
@@ -29,6 +31,32 @@ def parts(records: RootRecords, digest: str) -> Iterator[Html]:
 
 def _part(name: str, title: str, *children: Html) -> Html:
     return el("section", el("h2", title, id=f"{name}-name"), *children, id=name, aria_labelledby=f"{name}-name")
+
+
+def _gates(records: RootRecords) -> Iterator[Html]:
+    """Every gate with its command and how it ended; every package that differs from the lock."""
+    commands = {gate.name: gate for gate in records.plan.gates}
+    rows = []
+    for claim in records.claim.gates:
+        gate, left = commands[claim.name], records.gates.get(claim.name)
+        took = f"{left.exit.seconds:.1f} s" if left is not None and left.exit is not None else "–"
+        sign = wording.sign(claim.verdict)
+        rows.append(
+            (code(claim.name), code(" ".join(gate.command)), code(gate.folder), sign, took, claim.reason or "–")
+        )
+    if rows:
+        yield table(
+            "Gates, run before the first step", ("Gate", "Command", "In", "Verdict", "Took", "Why"), rows, "stack"
+        )
+    lock = records.claim.lock
+    if lock is not None:
+        yield facts([("Lock", code(lock.file)), ("Asked", lock.parity), ("Verdict", wording.sign(lock.verdict))])
+        found = [
+            (code(f.metric.removeprefix("package.")), wording.limit(f.limit, ""), wording.number(f.value))
+            for f in lock.differences
+        ]
+        if found:
+            yield table("Packages that differ from the lock", ("Package", "Pinned", "Installed"), found, "stack")
 
 
 def _plan(plan: Plan) -> Iterator[Html]:

@@ -73,6 +73,7 @@ def _mast(records: RootRecords, digest: str) -> Html:
     ]
     links = [("#ladder", "Ladder"), ("#findings", "What stands in the way")]
     links += [(f"#target-{place}", target.name) for place, target in enumerate(plan.targets, start=1)]
+    links += [("#gates", "Gates and lock")] * bool(claim.gates or claim.lock is not None)
     links += [
         ("#plan", "Plan"),
         ("#environment", "Environment"),
@@ -144,6 +145,18 @@ def _problems(records: RootRecords) -> Html:
             else el("p", escape.shorten(problem.reason, 2000))
         )
         items.append(el("li", head, why, class_=f"problem {problem.verdict}"))
+    for item in view.beside(records):
+        if item.verdict != "PASS":
+            said = [el("p", finding.text) for finding in item.findings] or [el("p", escape.shorten(item.reason, 2000))]
+            items.insert(
+                0,
+                el(
+                    "li",
+                    el("p", verdict(item.verdict), el("b", code(item.name))),
+                    *said,
+                    class_=f"problem {item.verdict}",
+                ),
+            )
     body = el("ul", *items, class_="problems") if items else el("p", "Nothing: every step that ran met every limit.")
     return el(
         "section",

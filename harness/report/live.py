@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO
 
-from harness.records import Outcome, Plan, Tier
+from harness.records import GateOutcome, Outcome, Plan, Tier
 from harness.report import escape, view, wording
 
 if TYPE_CHECKING:
@@ -51,6 +51,15 @@ class Live:
         """Stop drawing and give the terminal back as it was."""
         if self._screen is not None:
             self._screen.stop()
+
+    def gate(self, name: str, outcome: GateOutcome | None) -> None:
+        """Say that a gate starts, or what came of it."""
+        if outcome is None:
+            self._line(f"gate {escape.terminal(name)}: started")
+            return
+        took = f" after {duration(outcome.exit.seconds)}" if outcome.exit else ""
+        why = f": {escape.terminal(escape.shorten(outcome.reason, 400))}" if outcome.reason else ""
+        self._line(f"gate {escape.terminal(name)}: {wording.WORDS[outcome.verdict]}{took}{why}")
 
     def step_started(self, target: str, tier: Tier) -> None:
         """Say that a step's child process starts."""

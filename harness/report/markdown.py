@@ -11,6 +11,8 @@ from harness.root import RootRecords
 
 _HEADS: dict[Tier, str] = {"L0": "Build", "L1": "Perf", "L2": "Parity", "L3": "Rerank"}
 _code = escape.markdown
+MOST_PACKAGES = 50
+"""Rows of packages that differ from a lock; the root holds all of them."""
 
 
 def render(records: RootRecords, digest: str) -> str:
@@ -18,6 +20,7 @@ def render(records: RootRecords, digest: str) -> str:
     parts = [
         *_summary(records, digest),
         *_problems(records),
+        *_beside(records),
         "### Tiers",
         _tiers(records),
     ]
@@ -100,6 +103,19 @@ def _problems(records: RootRecords) -> Iterator[str]:
             reason = _code(escape.shorten(problem.reason, 300)) if problem.reason else "no reason was recorded"
             rows.append((*start, wording.sign(problem.verdict), "–", "–", reason, "–"))
     yield _table(("Target", "Tier", "Verdict", "Metric", "Limit", "Found", "Margin"), rows)
+
+
+def _beside(records: RootRecords) -> Iterator[str]:
+    """Gates, and packages that differ from the lock."""
+    found = view.beside(records)
+    if not found:
+        return
+    yield "### Gates and lock"
+    rows = [
+        (_code(item.name), wording.sign(item.verdict), _code(item.reason) if item.reason else "–") for item in found
+    ]
+    rows += [("", wording.sign(f.verdict), _code(f.text)) for item in found for f in item.findings[:MOST_PACKAGES]]
+    yield _table(("What", "Verdict", "Why"), rows)
 
 
 def _tiers(records: RootRecords) -> str:

@@ -42,6 +42,7 @@ def render(records: RootRecords, *, digest: str, path: str) -> Group:
     head = Text(wording.sign(claim.verdict), STYLES[claim.verdict])
     head.append(f"  {escape.terminal(plan.ladder)}", "bold").append(f": {view.headline(records)}", "default")
     parts: list[RenderableType] = [head, Text()]
+    parts += [_beside(item) for item in view.beside(records)]
     for problem in view.problems(records):
         parts += [_problem(problem), Text()]
     parts += [_ladder(records), Text()]
@@ -50,6 +51,20 @@ def render(records: RootRecords, *, digest: str, path: str) -> Group:
     parts += [Text(), *_facts(records), Text()]
     parts += [_field("root", path), Text.assemble(("digest  ", "dim"), escape.terminal(digest))]
     return Group(*parts)
+
+
+def _beside(item: view.Beside) -> RenderableType:
+    """A gate or the lock, on one line where it passed; the packages that differ, or why it did not pass, below."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    head = Text(wording.sign(item.verdict), STYLES[item.verdict])
+    head.append(f"  {escape.terminal(item.name)}", "bold")
+    lines = [Text(_clean(finding.text)) for finding in item.findings]
+    if not lines and item.verdict != "PASS":
+        lines = [Text(_clean(item.reason))]
+    return Group(head, *(Padding(line, (0, 0, 0, 4), expand=False) for line in lines), *([Text()] if lines else []))
 
 
 def _problem(problem: view.Problem) -> RenderableType:

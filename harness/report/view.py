@@ -106,6 +106,26 @@ def problems(records: RootRecords) -> list[Problem]:
     return sorted(found, key=lambda problem: severity(problem.verdict))
 
 
+class Beside(NamedTuple):
+    """A gate, or the installed packages against the lock: what it is, its verdict, why, and each package that differs."""
+
+    name: str
+    verdict: Verdict
+    reason: str
+    findings: tuple[Finding, ...]
+
+
+def beside(records: RootRecords) -> list[Beside]:
+    """What was judged beside the targets, worst first: a gate that did not pass is why nothing was climbed."""
+    found = [Beside(f"gate {gate.name}", gate.verdict, gate.reason, ()) for gate in records.claim.gates]
+    lock = records.claim.lock
+    if lock is not None:
+        count = len(lock.differences)
+        words = f"{count} package{'' if count == 1 else 's'} differ{'s' if count == 1 else ''} from {lock.file}"
+        found.append(Beside(f"lock {lock.file}", lock.verdict, f"{words} ({lock.parity})", lock.differences))
+    return sorted(found, key=lambda item: severity(item.verdict))
+
+
 def headline(records: RootRecords) -> str:
     """One sentence: how many targets reached the goal, e.g. ``1 of 3 targets reached L3 rerank``, and whether that is a smoke test."""
     coverage = records.claim.coverage

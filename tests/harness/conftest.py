@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,23 +9,12 @@ import pytest
 from harness.records import TIERS
 from tests.support.ladders import qualify, write_ladder
 from tests.support.models import make_bert
+from tests.support.once import once
 from tests.support.steps import Bench, bench
 
+__all__ = ["once"]
+
 TARGETS = ("cpu-fp32", "cpu-fp16", "cpu-int8")
-
-
-def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """The folder that ``make`` filled, by whichever xdist worker came first."""
-    base = factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder, done = shared / name, shared / f"{name}.done"
-    with (shared / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            folder.mkdir()
-            make(folder)
-            done.touch()
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,10 @@ from harness import candidate
 from harness.bisect import TOLERANCE, BisectAsked, BisectFound
 from harness.records import BuildOptions, from_json, to_json
 from harness.stages import bisect, export
-from tests.harness.conftest import once
 from tests.support import graphs
 from tests.support.ladders import qualify, writable_copy
 from tests.support.models import make_bert
+from tests.support.once import once
 
 IDS = (2, *range(5, 40), 3)
 NO_OTHER = (

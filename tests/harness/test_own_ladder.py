@@ -6,7 +6,8 @@ import pytest
 from harness import derive, judge, ladder, plan
 from harness.errors import LadderError
 from harness.metrics import rerank_names
-from harness.own_ladder import Difference, Under, judge_under
+from harness.own_beside import Difference
+from harness.own_ladder import Under, judge_under
 from harness.recheck import Rejudged
 from harness.records import Exit, Limit, Measurement, Measurements, Outcome, Request, Tier, Value, measured
 from harness.root import RootRecords, StepRecords

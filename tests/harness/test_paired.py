@@ -295,7 +295,7 @@ def test_a_digest_without_a_baseline_and_a_baseline_without_l1_are_refused(
     said = qualify("run", path, "--baseline-digest", digest(tiny_root))
     assert said.err == "qualify: --baseline-digest: expected it with --baseline ROOT, got it alone; name the root\n"
     with pytest.raises(AskedWrongly) as refused:
-        prepare(path, None, baseline.look(tiny_root))
+        prepare(path, None, beside=baseline.look(tiny_root))
     assert str(refused.value) == (
         f"--baseline {tiny_root}: expected a ladder that climbs L1, got one with the goal L0; leave it out"
     )

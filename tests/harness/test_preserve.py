@@ -23,9 +23,9 @@ from harness.records import Environment, Plan
 from harness.report import escape
 from harness.root import RootRecords
 from harness.run import prepare
-from tests.harness.conftest import once
 from tests.roots import make
 from tests.support.ladders import TARGETS, qualify, writable_copy, write_ladder
+from tests.support.once import once
 
 replace = msgspec.structs.replace
 

@@ -48,10 +48,12 @@ class Climb:
     verdicts: dict[tuple[str, str], str] = field(
         default_factory=lambda: {("cpu-fp32", "L0"): "PASS", ("cpu-fp32", "L1"): "FAIL"}
     )
+    gates: dict[str, str] = field(default_factory=dict)
     candidate: Files = field(default_factory=lambda: {"config.json": b"{}", "model.safetensors": b"w"})
     plan: dict[str, Any] = field(default_factory=dict)
     outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    gate_records: dict[str, dict[str, Any]] = field(default_factory=dict)
     claim: dict[str, Any] = field(default_factory=dict)
     lineage: dict[str, Any] = field(default_factory=lambda: {"format": 1, "preserved": [], "supersedes": []})
 
@@ -75,6 +77,8 @@ class Climb:
                 {"name": name, "steps": [{"tier": tier} for tier in tiers]} for name, tiers in self.targets.items()
             ],
         }
+        if self.gates:
+            self.plan["gates"] = [{"name": name} for name in self.gates]
         plan_digest = digest(to_json(self.plan))
         same = {"plan_digest": plan_digest, "candidate_digest": self.plan["candidate"]["digest"]}
         clock = 1
@@ -101,6 +105,18 @@ class Climb:
             "started_at": "2026-01-01T00:00:00Z",
             "ended_at": "2026-01-01T00:01:00Z",
         }
+        for clock, (name, verdict) in enumerate(self.gates.items(), 1):
+            self.gate_records[name] = {
+                "format": 1,
+                "name": name,
+                "verdict": verdict,
+                "reason": "",
+                "plan_digest": plan_digest,
+                "started_at": f"2026-01-01T00:00:00.{clock}00Z",
+                "ended_at": f"2026-01-01T00:00:00.{clock}50Z",
+            }
+        if self.gates:
+            self.claim["gates"] = [{"name": name, "verdict": verdict} for name, verdict in self.gates.items()]
         change(self)
         files = dict(self.files) | {"ladder.yaml": self.ladder, "plan.json": to_json(self.plan)}
         files |= {"environment.json": to_json({"format": 1}), "lineage.json": to_json(self.lineage)}
@@ -108,6 +124,7 @@ class Climb:
         for folder, outcome in self.outcomes.items():
             files |= {f"{folder}/outcome.json": to_json(outcome)}
         files |= {f"{folder}/request.json": to_json(request) for folder, request in self.requests.items()}
+        files |= {f"gates/{name}/gate.json": to_json(gate) for name, gate in self.gate_records.items()}
         for target, artifact in self.artifacts.items():
             files |= {f"artifacts/{target}/{name}": data for name, data in artifact.items()}
         return files
@@ -217,6 +234,53 @@ def keep(
     return (climb or Climb(verdicts=dict(PASSED))).build(take)
 
 
+GATE_LOGS: Files = {**Climb().files, "gates/lint/stdout.log": b"fine\n", "gates/lint/stderr.log": b""}
+
+
+def gate_cases() -> list[Case]:
+    """Gates left out, not planned, of another name, or not heeded."""
+    passed = {"lint": "PASS", "tests": "PASS"}
+
+    def left_out(climb: Climb) -> None:
+        del climb.gate_records["tests"]
+        climb.claim["gates"][1]["verdict"] = "NOT_RUN"
+        climb.outcomes, climb.requests, climb.artifacts = {}, {}, {}
+        for target in climb.claim["targets"]:
+            target["tiers"] = dict.fromkeys(target["tiers"], "NOT_RUN")
+
+    def other_file(climb: Climb) -> None:
+        climb.files["gates/lint/report.txt"] = b"x\n"
+
+    def unplanned(climb: Climb) -> None:
+        climb.gate_records["types"] = climb.gate_records["lint"] | {"name": "types"}
+
+    def renamed(climb: Climb) -> None:
+        climb.gate_records["lint"]["name"] = "tests"
+
+    def after_interrupt(climb: Climb) -> None:
+        climb.gate_records["lint"] |= {"verdict": "BLOCKED", "reason": "interrupted by the user"}
+        climb.claim["gates"][0]["verdict"] = "BLOCKED"
+
+    def claimed(climb: Climb) -> None:
+        climb.claim["gates"][0]["verdict"] = "FAIL"
+
+    def other_plan(climb: Climb) -> None:
+        climb.gate_records["lint"]["plan_digest"] = digest(b"another")
+
+    rows: list[tuple[str, str, str, Climb, Callable[[Climb], object]]] = [
+        ("gate_left_out", "E-GATE", "A planned gate was left out.", Climb(gates=passed), left_out),
+        ("gate_other_file", "E-GATE", "A file beside the record and logs of a gate.", Climb(gates=passed), other_file),
+        ("gate_unplanned", "E-GATE", "A gate that was not planned.", Climb(gates=passed), unplanned),
+        ("gate_renamed", "E-GATE", "A gate's record names another.", Climb(gates=passed), renamed),
+        ("gate_after_interrupt", "E-GATE", "A gate ran after the one in which the user stopped the climb.",
+         Climb(gates=passed, verdicts={}, artifacts={}), after_interrupt),
+        ("gate_claim", "E-CLAIM", "The claim gives a gate another verdict.", Climb(gates=passed), claimed),
+        ("gate_plan", "E-PLAN", "A gate names another plan.", Climb(gates=passed), other_plan),
+        ("gate_not_heeded", "E-STEP", "A step ran though a gate had failed.", Climb(gates={"lint": "FAIL"}), type),
+    ]  # fmt: skip
+    return [Case(f"{name}_fail", (rule,), why, climb.build(change)) for name, rule, why, climb, change in rows]
+
+
 def good_cases() -> list[Case]:
     fp16 = Climb(
         targets={"cpu-fp32": ["L0", "L1", "L2"], "cpu-fp16": ["L0", "L1", "L2"]},
@@ -240,6 +304,20 @@ def good_cases() -> list[Case]:
             (),
             "The user stopped the climb: no later step, on any target.",
             fp16.build(interrupt),
+            exit_code=0,
+        ),
+        Case(
+            "gates_passed",
+            (),
+            "Two gates passed before the first step.",
+            Climb(files=GATE_LOGS, gates={"lint": "PASS", "tests": "PASS"}).build(),
+            exit_code=0,
+        ),
+        Case(
+            "gate_failed",
+            (),
+            "A gate failed, so no step was run: whole, so intact.",
+            Climb(gates={"lint": "FAIL", "tests": "PASS"}, verdicts={}, artifacts={}).build(),
             exit_code=0,
         ),
         Case(
@@ -687,7 +765,10 @@ def lineage_cases() -> list[Case]:
 
 
 def cases() -> list[Case]:
-    lists = (good_cases, bytes_cases, name_cases, tree_cases, record_cases, meaning_cases, origin_cases, lineage_cases)
+    lists = (
+        *(good_cases, bytes_cases, name_cases, tree_cases, record_cases, meaning_cases, origin_cases, lineage_cases),
+        gate_cases,
+    )
     return [case for make in lists for case in make()]
 
 

@@ -32,8 +32,10 @@ from harness.records import (
     IntegerOptions,
     Limit,
     LoadOptions,
+    Lock,
     PairedOptions,
     Precision,
+    QualityGate,
     Record,
     SessionOptions,
     SweepOptions,
@@ -59,7 +61,20 @@ STRUCTS: dict[str, type[Record]] = {
             ParityTier,
             RerankTier,
         ),
-        *(DataSource, TrecFiles, Limit, SessionOptions, PairedOptions, SweepOptions, LoadOptions, Policy, Pin, Gate),
+        *(
+            DataSource,
+            TrecFiles,
+            Limit,
+            SessionOptions,
+            PairedOptions,
+            SweepOptions,
+            LoadOptions,
+            Policy,
+            Pin,
+            Gate,
+            QualityGate,
+            Lock,
+        ),
     )
 }
 

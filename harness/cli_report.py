@@ -1,0 +1,45 @@
+"""``qualify report``: a root as a page, for a pull request, or as annotations of a CI job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli_common import refuse_existing, write_new
+from harness.errors import AskedWrongly
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("root", type=_FILE)
+@click.option("--html", type=_FILE, metavar="FILE", help="Write one self-contained page.")
+@click.option("--markdown", is_flag=True, help="Print the form that a pull request or job summary takes.")
+@click.option("--annotations", is_flag=True, help="Print what is not PASS as workflow commands of GitHub Actions.")
+def report(root: Path, html: Path | None, markdown: bool, annotations: bool) -> int:
+    """Report ROOT as HTML, Markdown or annotations. It is verified first; nothing is reported of a root that is not intact."""
+    if (html is not None) + markdown + annotations != 1:
+        raise AskedWrongly("report: expected one of --html FILE, --markdown and --annotations; choose one")
+    from harness.answer import check
+
+    refuse_existing(html)
+    checked = check(root)
+    records, digest = checked.records, str(checked.opened.report.digest)
+    if annotations:
+        from harness import account
+        from harness.report.annotations import render as lines
+
+        click.echo(lines(account.of_records(records, digest)), nl=False)
+        return 0
+    if html is None:
+        from harness.report.markdown import render as markdown_text
+
+        click.echo(markdown_text(records, digest), nl=False)
+        return 0
+    from harness.report.html import render as html_text
+
+    page = html_text(records, checked.opened.read, checked.opened.paths, digest)
+    write_new(html, page)
+    click.echo(html)
+    return 0

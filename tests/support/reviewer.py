@@ -1,0 +1,32 @@
+"""An environment for a reviewer: this interpreter with the packages that verifying needs and no other, so without torch."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.ladders import REPO
+
+NEEDED = ("blake3", "click", "markdown-it-py", "mdurl", "msgspec", "numpy", "psutil", "pygments", "pyyaml", "rich")
+
+
+def make(folder: Path) -> Path:
+    """Make it in ``folder``; returns its ``bin``, with ``python`` and ``qualify``. Packages are linked, nothing is fetched."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    for name in NEEDED:
+        found = importlib.metadata.distribution(name)
+        for top in {file.parts[0] for file in found.files or () if file.parts[0] not in {"..", "__pycache__"}}:
+            place = Path(str(found.locate_file(top)))
+            if place.exists():
+                (site / top).symlink_to(place, target_is_directory=place.is_dir())
+    info = Path(str(importlib.metadata.distribution("qualify").locate_file("")))
+    for place in info.glob("qualify-*.dist-info"):
+        (site / place.name).symlink_to(place, target_is_directory=True)
+    (site / "harness.pth").write_text(f"{REPO}\n", encoding="utf-8")
+    command = folder / "bin" / "qualify"
+    command.write_text(f"#!{folder / 'bin' / 'python'}\nfrom harness.cli import main\n\nmain()\n", encoding="utf-8")
+    command.chmod(0o755)
+    return folder / "bin"
