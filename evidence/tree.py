@@ -25,6 +25,7 @@ from blake3 import blake3
 from evidence.manifest import DEPTH_LIMIT, Fault, check_first_bytes, fault
 
 BLOCK_BYTES = 1024 * 1024
+AHEAD_BYTES = 16 * BLOCK_BYTES  # a bigger file is worth a thread
 FILES_LIMIT = 1_000_000  # more than a manifest of 64 MiB can name
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # NONBLOCK: never wait for a pipe's writer
@@ -192,7 +193,7 @@ def _hash(
         if limit_bytes is not None and size > limit_bytes:  # E-SIZE
             raise UnsafeFileError(fault("E-SIZE", path, f"at most {limit_bytes} bytes", f"{size}"))
         hasher, done = blake3(), 0
-        while done < size and (block := os.read(file, min(BLOCK_BYTES, size - done))):
+        for block in _blocks(file, size):
             if done == 0 and (found := check_first_bytes(path, block)) is not None:  # E-KIND
                 raise UnsafeFileError(found)
             hasher.update(block)
@@ -204,6 +205,23 @@ def _hash(
         return hasher.hexdigest()
     finally:
         os.close(file)
+
+
+def _blocks(file: int, size: int) -> Iterator[bytes]:
+    """The first `size` bytes of an open file, or what there is of them. Of a big file the next block is read while this one is hashed."""
+    if size <= AHEAD_BYTES:
+        while size > 0 and (block := os.read(file, min(BLOCK_BYTES, size))):
+            size -= len(block)
+            yield block
+        return
+    from concurrent.futures import ThreadPoolExecutor  # here: a small root need not wait for its import
+
+    with ThreadPoolExecutor(1) as reader:
+        ahead = reader.submit(os.read, file, BLOCK_BYTES)
+        while size > 0 and (block := ahead.result()[:size]):
+            size -= len(block)
+            ahead = reader.submit(os.read, file, BLOCK_BYTES)
+            yield block
 
 
 def _link(path: str) -> Fault:

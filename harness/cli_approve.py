@@ -49,6 +49,7 @@ def review(
     import msgspec
 
     from harness import attest, dsse, reviewing
+    from harness.report import review_view
     from harness.report.hashing import Hashing
 
     attest.verifier_id(attest_as)
@@ -57,7 +58,7 @@ def review(
     with Hashing(sys.stderr, interactive=sys.stderr.isatty()) as progress:
         reviewed = reviewing.review(root, policy, baseline, earlier, expect, progress)
     said = reviewing.statement(reviewed, attest_as)
-    write_new(places.markdown, reviewing.markdown(reviewed))
+    write_new(places.markdown, review_view.markdown(reviewed))
     attest.write(places.json, reviewing.encode(reviewed))
     written = [places.markdown, places.json]
     if isinstance(said, str):
@@ -68,7 +69,7 @@ def review(
     if as_json:
         print_json(msgspec.to_builtins(reviewed.review) | {"written": [str(path) for path in written]})
     else:
-        click.echo(reviewing.text(reviewed), nl=False)
+        click.echo(review_view.text(reviewed), nl=False)
         for path in written:
             click.echo(f"written {safe(str(path))}")
     return reviewed.review.exit_code

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from evidence.manifest import Entry, FormatError, parse_digests, tree_digest
-from harness.derive_perf import check_session
 from harness.derive_raw import Read, make, raw_bytes, raw_record
+from harness.derive_session import check_session
 from harness.errors import RecordError
 from harness.metrics import paired
 from harness.raw import PairedRaw, SessionPair

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, TypedDict
 
 from harness import derive_notes
 from harness.derive_raw import Read, make, raw_record
+from harness.derive_session import check_session
 from harness.errors import RecordError
 from harness.perf_events import check_events
-from harness.raw import MachineRaw, MemoryRaw, PerfRaw, SessionFacts
-from harness.records import Measurement, PerfOptions, PlannedTarget, Request, Value
-from harness.runtimes import RUNTIMES
-from harness.runtimes.onnxruntime import Provider
+from harness.raw import MachineRaw, MemoryRaw, PerfRaw
+from harness.records import Measurement, PerfOptions, Request
 
 if TYPE_CHECKING:
     from harness.metrics.latency import Drift
@@ -248,27 +247,3 @@ def _check_calls(request: Request, options: PerfOptions, raw: PerfRaw) -> None:
     rows = sum(batch for batch, _ in raw.shapes)
     if rows < raw.pairs_per_call:
         raise RecordError(f"{where}: expected shapes of {raw.pairs_per_call} pairs a call, got {rows}")
-
-
-def check_session(where: str, target: PlannedTarget, facts: SessionFacts) -> None:
-    """Raise ``RecordError`` when provider, threads or an option of a session is not the target's."""
-    options = facts.options
-    threads, shown = options.get("intra_op_threads", target.threads), ", ".join(facts.providers)
-    runtime = RUNTIMES.get(target.provider)
-    named = runtime.name if isinstance(runtime, Provider) else facts.providers[0]
-    if threads != target.threads or facts.providers[:1] != (named,):
-        raise RecordError(
-            f"{where}: expected a session of {target.threads} threads on {named}, as planned, got {threads} threads on {shown}"
-        )
-    asked: dict[str, Value] = {
-        "allow_spinning": target.session.spinning,
-        "memory_arena": target.session.memory_arena,
-        "graph_optimization": target.session.graph_optimization,
-        "inter_op_threads": target.session.inter_op_threads,
-    }
-    if target.session.cpus is not None:
-        asked["cpus"] = ",".join(map(str, sorted(set(target.session.cpus))))
-    for name, value in asked.items():
-        got = options.get(name, value)  # a runtime that has no such option states none
-        if got != value:
-            raise RecordError(f"{where}: expected a session with {name} {value}, as planned, got {got}")

@@ -241,29 +241,6 @@ def statement(reviewed: Reviewed, name: str) -> dict[str, Any] | str:
     return attest.summary(judged, verifier, said.reviewed_at, (), about)
 
 
-def text(reviewed: Reviewed) -> str:
-    """The answer in 80 columns."""
-    from harness.report import parts, review_view
-
-    return parts.text(review_view.headline(reviewed.review), review_view.parts(reviewed))
-
-
-def markdown(reviewed: Reviewed) -> str:
-    """The answer as it is written beside the root: the blockers, then the comparison."""
-    from harness.report import diff_view, parts, review_view
-
-    said = parts.markdown(review_view.headline(reviewed.review), review_view.parts(reviewed))
-    if reviewed.found is None:
-        return said
-    return (
-        said
-        + "\n"
-        + parts.markdown(
-            diff_view.headline(reviewed.found, reviewed.gates), diff_view.parts(reviewed.found, reviewed.gates)
-        )
-    )
-
-
 def encode(reviewed: Reviewed) -> bytes:
     """The review as JSON, which a later one reads."""
     return to_json(reviewed.review)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from harness.approval import Review
+from harness.report import diff_view, parts
 from harness.report.parts import Part
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def headline(review: Review) -> str:
     return f"{SIGNS[review.verdict]} {review.verdict}: {said}, under policy {review.policy}"
 
 
-def parts(reviewed: Reviewed) -> Iterator[Part]:
+def sections(reviewed: Reviewed) -> Iterator[Part]:
     """The whole answer in order."""
     review = reviewed.review
     for number, blocker in enumerate(review.blockers, 1):
@@ -45,3 +46,19 @@ def parts(reviewed: Reviewed) -> Iterator[Part]:
         ("policy", review.policy_digest),
     )
     yield Part("Reviewed", head=("What", "Which"), rows=rows)
+
+
+def text(reviewed: Reviewed) -> str:
+    """The answer in 80 columns."""
+    return parts.text(headline(reviewed.review), sections(reviewed))
+
+
+def markdown(reviewed: Reviewed) -> str:
+    """The answer as it is written beside the root: the blockers, then the comparison."""
+    said = parts.markdown(headline(reviewed.review), sections(reviewed))
+    if reviewed.found is None:
+        return said
+    compared = parts.markdown(
+        diff_view.headline(reviewed.found, reviewed.gates), diff_view.parts(reviewed.found, reviewed.gates)
+    )
+    return f"{said}\n{compared}"
