@@ -258,7 +258,7 @@ KEYS: dict[str, dict[str, str]] = {
         ),
         "batch_size": "Pairs in a batch. With a fixed shape it is the shape's batch.",
         "max_length": "Tokens after which a pair is cut; at most what the candidate takes.",
-        "resamples": "Bootstrap resamples of queries for an interval.",
+        "resamples": "Bootstrap resamples of queries for an interval; from 4,096 queries on it is calculated.",
         "time_limit_s": "Seconds after which the step is stopped and BLOCKED.",
         "memory_limit_bytes": "Resident bytes of the step's processes beyond which it is stopped and BLOCKED.",
         "limits": "Limits of L3 on every target, by metric.",

@@ -427,7 +427,7 @@ class ScoresRaw(Record, frozen=True):
     providers: tuple[str, ...]
 
 
-class QueryScores(Record, frozen=True):
+class QueryScores(Record, frozen=True, gc=False):
     """The metrics of one query for one scorer by name (``ndcg_at_10``, ``map``), expected over ties.
 
     ``worst`` and ``best`` hold those that ties leave open: the value of the worst and of the best order of the ties.
@@ -438,7 +438,7 @@ class QueryScores(Record, frozen=True):
     best: dict[str, float]
 
 
-class QueryRow(Record, frozen=True):
+class QueryRow(Record, frozen=True, gc=False):
     """One query of L3; null where a group has no positive or a score is not finite. ``judged`` groups count in the means.
 
     ``agreement`` is by name how alike artifact and reference rank; a name is absent where nothing can be said (overlap at k with at

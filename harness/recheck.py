@@ -30,7 +30,6 @@ import msgspec
 from evidence.manifest import MANIFEST_NAME, Fault, digest_of, parse_digests
 from harness import (
     crosscheck,
-    data,
     derive,
     derive_rerank,
     group_facts,
@@ -41,6 +40,7 @@ from harness import (
     plan,
     recheck_gates,
     records,
+    rerank_groups,
     sealed_files,
 )
 from harness.derive_raw import Read
@@ -177,8 +177,8 @@ def _data_faults(where: Where) -> Iterator[Fault]:
     if fact is None or options is None:
         return
     try:
-        groups = data.read_groups(where.read(records.GROUPS), records.GROUPS)
-        found = group_facts.disagreements(fact, groups, options, sealed.seed)
+        groups = rerank_groups.read_groups(where.read(records.GROUPS))
+        found = group_facts.disagreements(fact, groups.groups, options, sealed.seed)
     except (QualifyError, OSError, LookupError) as error:
         found = [f"expected groups, got: {error}"]
     for text in found:

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from evidence.manifest import digest_of
+from evidence import tree
+from evidence.manifest import digest_of, parse_digests, render_digests, render_seal, root_digest
 from evidence.verify import open_root, verify
-from harness import preserve
+from harness import VERSION, preserve
 from harness.environment import observe
 from harness.errors import AskedWrongly
 from harness.preserve import Asked
@@ -183,6 +184,42 @@ def test_history_lists_what_is_not_intact_and_skips_what_is_no_root(family: Fami
     assert qualify("history", tmp_path / "nowhere").err == (
         f"qualify: {tmp_path}/nowhere: expected a folder of roots, got No such file or directory; give another path\n"
     )
+
+
+def test_a_listing_rehashes_what_it_shows_and_says_so_and_verify_rehashes_all(family: Family, tmp_path: Path) -> None:
+    spoiled = writable_copy(family.root("first"), tmp_path / "spoiled")
+    samples = spoiled / "steps/L3-rerank.cpu-fp32/artifact.f32"
+    samples.write_bytes(bytes(len(samples.read_bytes())))
+    listed = qualify("history", tmp_path, "--json")
+    assert (listed.code, listed.json["lines"][0]["state"]) == (0, "current")
+    assert listed.json["checked"].startswith("seal, manifest, the records shown; artifacts, raw samples")
+    whole = qualify("history", tmp_path, "--verify", "--json")
+    assert (whole.code, whole.json["lines"][0]["state"]) == (20, "not intact")
+    assert whole.json["lines"][0]["notes"][0].startswith(f"E-HASH {samples.relative_to(spoiled)}: expected blake3 ")
+    assert whole.json["checked"].startswith("every file of every root")
+    (spoiled / "SEAL").write_bytes(b"qualify-seal/1 blake3:" + b"0" * 64 + b"\n")
+    for more in ((), ("--verify",)):
+        assert qualify("history", tmp_path, *more).code == 20
+
+
+def test_a_root_whose_records_another_version_wrote_is_not_called_broken(family: Family, tmp_path: Path) -> None:
+    foreign = writable_copy(family.root("first"), tmp_path / "foreign")
+    for path, old, new in (
+        ("environment.json", f'"qualify": "{VERSION}"', '"qualify": "0.0.9"'),
+        ("lineage.json", '"format": 1,', '"format": 1,\n  "later": 1,'),
+    ):
+        text = (foreign / path).read_text(encoding="utf-8")
+        assert old in text
+        (foreign / path).write_text(text.replace(old, new), encoding="utf-8")
+    digests = parse_digests((foreign / "MANIFEST.b3").read_bytes())
+    rendered = render_digests({path: tree.hash_file(foreign / path) for path in digests})
+    (foreign / "MANIFEST.b3").write_bytes(rendered)
+    (foreign / "SEAL").write_bytes(render_seal(root_digest(rendered)))
+    for more in ((), ("--verify",)):
+        said = qualify("history", tmp_path, *more, "--json")
+        (line,) = said.json["lines"]
+        assert (said.code, line["state"], line["verdict"]) == (0, "another version", None)
+        assert line["notes"] == [f"made by qualify 0.0.9, this is {VERSION}: verify it with that version, or run again"]
 
 
 def test_carried_samples_are_judged_by_the_limits_of_the_new_plan(
