@@ -1,5 +1,7 @@
 """The raw samples of each stage as sealed beside its measurements. Numbers of ``measurements.json`` are derived from these.
 
+Long on purpose, as ``records``: one page says what a stage can leave.
+
 Arrays of logits are not here: ``reference.f32`` and ``artifact.f32`` are flat little-endian float32, one number a pair.
 Monotonic times are milliseconds of ``CLOCK_MONOTONIC``, the same clock for parent and child.
 """
