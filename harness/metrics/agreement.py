@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.metrics.ranking import blocks
+from harness.metrics.padding import blocks
 from harness.metrics.rows import Rows
 
 if TYPE_CHECKING:

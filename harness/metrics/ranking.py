@@ -21,11 +21,12 @@ Common rules, stated once (docs/ranking-metrics.md gives the formulas):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from harness.metrics.padding import blocks
 from harness.metrics.rows import Rows
 from harness.records import Record
 
@@ -113,7 +114,7 @@ def spreads(
     score, gain = _groups(scores, gains)
     names = [f"{family}_at_{k}" for family in families for k in cuts] + ["map"]
     found = {name: Spread(*np.full((3, len(score)), np.nan)) for name in names}
-    for rows in _blocks(score.sizes):
+    for rows in blocks(score.sizes, _CELLS):
         part = _block(score.take(rows), gain.take(rows), cuts, families)
         for name, spread in part.items():
             for whole, piece in zip(found[name], spread, strict=True):
@@ -141,21 +142,6 @@ def expected_random(gains: ArrayLike, k: int) -> GroupMetrics | None:
 def oracle(gains: ArrayLike, k: int) -> GroupMetrics | None:
     """What the perfect scorer gives (the gains themselves as scores): the ceiling in this group."""
     return group_metrics(gains, gains, k)
-
-
-def blocks(sizes: Integers, cells: int) -> Iterator[Integers]:
-    """Indices of rows that are looked at together: rows of like size, padded to at most about ``cells`` cells."""
-    order = np.argsort(sizes, kind="stable")[::-1]
-    begin = 0
-    while begin < len(order):
-        longest = max(1, int(sizes[order[begin]]))
-        end = begin + max(1, cells // longest)
-        yield order[begin:end]
-        begin = end
-
-
-def _blocks(sizes: Integers) -> Iterator[Integers]:
-    return blocks(sizes, _CELLS)
 
 
 def _check_cut(k: int) -> None:
