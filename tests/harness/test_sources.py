@@ -57,6 +57,10 @@ def served() -> Iterator[Hub]:
     """A hub with good data sets, faulty ones, and one for each way in which a hub refuses."""
     good = {"test.jsonl": jsonl([row(1), row(2)]), "README.md": b"---\nlicense: mit\n---\n"}
     broken = jsonl([row(1), row(2)]) + b'{"query": "x", "positive": [\n' + jsonl([row(3)])
+    later = {
+        "data/test-00000-of-00002.jsonl": jsonl([row(1), row(2)]),
+        "data/test-00001-of-00002.jsonl": b"\n" + jsonl([row(3)]) + b"\n" + b'{"query" 3}\n',
+    }
     repositories = {
         "some/ranking": dataset(sharded()),
         "some/long": dataset({name.replace("data/", "long/"): rows for name, rows in sharded().items()}),
@@ -64,6 +68,9 @@ def served() -> Iterator[Hub]:
         "some/graded": dataset({"test.jsonl": jsonl([GRADED, {**GRADED, "labels": [1, 2]}])}),
         "some/twice": Repository({COMMIT: good, OTHER: {"test.jsonl": jsonl([row(9)])}}, kind="dataset"),
         "some/broken": dataset({"test.jsonl": broken}),
+        "some/broken-later": dataset(later),
+        "some/not-text": dataset({"test.jsonl": jsonl([row(1)]) + b'{"query": "\xff"}\n'}),
+        "some/no-parquet": dataset({"test.parquet": b"PAR1" * 8}),
         "some/gated": dataset(good, gated=True),
         "some/private": dataset(good, private=True),
         "some/failing": dataset(good, status=500),
@@ -110,6 +117,9 @@ ASKED: dict[str, tuple[DataSource, Bounds]] = {
     "graded": (source("some/graded", **NAMED), Bounds(groups=1)),
     "uneven": (source("some/graded", **NAMED), Bounds()),
     "broken": (source("some/broken"), Bounds()),
+    "broken later": (source("some/broken-later"), Bounds()),
+    "not text": (source("some/not-text"), Bounds()),
+    "no parquet": (source("some/no-parquet"), Bounds()),
     "split": (source("some/new", split="dev"), Bounds()),
     "config": (source("some/new", config="fr"), Bounds()),
     "cut": (source("some/cut"), Bounds()),
@@ -163,11 +173,24 @@ def test_a_faulty_row_is_named_with_its_column_and_what_was_there(found: dict[st
     assert found[name] == [64, f"dataset {source_of(ASKED[name][0])}: {FAULTY[name][1]}"]
 
 
-def test_a_broken_line_of_a_hub_file_is_named_with_the_row_before_it(found: dict[str, Any]) -> None:
-    code, said = found["broken"]
+BROKEN = {
+    "broken": "test.jsonl line 3: expected JSON, got expecting value at character 29",
+    "broken later": "data/test-00001-of-00002.jsonl line 4: expected JSON, got expecting ':' delimiter at character 10",
+    "not text": "test.jsonl line 2: expected JSON, got bytes that are not UTF-8 at byte 12",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_line_of_a_hub_file_is_named_with_its_file_and_number(found: dict[str, Any], name: str) -> None:
+    said = f"dataset {source_of(ASKED[name][0])}: {BROKEN[name]}; mend the data, or pin another commit"
+    assert found[name] == [64, said]
+
+
+def test_a_file_that_is_no_list_of_lines_is_named_with_the_row_before_it(found: dict[str, Any]) -> None:
+    code, said = found["no parquet"]
     assert code == 64
     assert said.startswith(
-        f"dataset {source_of(source('some/broken'))}: after row 0: expected a row that can be read, got "
+        f"dataset {source_of(source('some/no-parquet'))}: after row 0: expected a row that can be read, got "
     )
     assert said.endswith("; mend the data, or pin another commit")
 
