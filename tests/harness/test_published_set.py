@@ -49,7 +49,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Climb:
         (folder / "model").mkdir()
         make_bert(folder / "model", positions=512)
         table = yaml.safe_load(PUBLISHED.read_bytes())["tiers"]["L3"]
-        perf = "{candidates: 2, max_length: 16, warm_up: 1, calls: 24, limits: {p50_ms: {at_most: 1e4}}}"
+        perf = (
+            "{candidates: 2, max_length: 16, warm_up: 1, calls: 24, growth_calls: 12, limits: {p50_ms: {at_most: 1e4}}}"
+        )
         one = "\n  - {precision: fp32, threads: 1}\n"
         ladder = write_ladder(folder, "./model", one, L1=perf, L3=json.dumps(table))
         direct = dict.fromkeys(
