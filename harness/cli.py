@@ -22,7 +22,7 @@ import click
 from harness import VERSION
 from harness.cli_approve import review
 from harness.cli_bisect import bisect
-from harness.cli_common import as_json, compared_with, junit, print_json, refuse_existing, safe, sarif
+from harness.cli_common import as_json, compared_with, junit, print_json, safe, sarif
 from harness.cli_cover import cover
 from harness.cli_diff import diff
 from harness.cli_export import export
@@ -32,6 +32,7 @@ from harness.cli_plan import plan
 from harness.cli_report import report
 from harness.cli_review import attest, verify
 from harness.errors import AskedWrongly, QualifyError
+from harness.files import check_new, refuse_existing
 
 if TYPE_CHECKING:
     from harness.root import RootRecords
@@ -88,8 +89,9 @@ def run(
     from harness.report.live import Live
     from harness.run import climb, exit_code, prepare
 
-    for path in (out, junit, sarif):
-        refuse_existing(path)
+    if out is not None:
+        refuse_existing(out)
+    check_new((junit, sarif), out)
     asked = Asked(supersede, reason, preserve, rerun)
     asked.check()
     prepared = prepare(ladder, model, target, compared_with(baseline, baseline_digest))

@@ -35,6 +35,7 @@ from harness.records import (
 )
 from harness.sources import read_bytes
 from harness.step import INTERRUPTED, Watcher, now
+from harness.strict_yaml import SIZE_LIMIT_BYTES
 
 LEFT = "what was measured is in {}: look at it if you need to, remove it with qualify rm"
 
@@ -102,7 +103,8 @@ def prepare(
 def read_ladder(path: Path) -> bytes:
     """The bytes of a ladder file. Raises AskedWrongly."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(SIZE_LIMIT_BYTES + 1)  # one byte more than is accepted, so that a longer file is refused
     except OSError as error:
         raise AskedWrongly(
             f"{path}: expected a ladder file, got {error.strerror}; give the path of a YAML ladder"

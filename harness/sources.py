@@ -40,6 +40,8 @@ def load(
 
 def read_bytes(path: Path, named: str, kind: str) -> bytes:
     """The bytes of a data file of the ladder. Raises ``AskedWrongly``."""
+    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe would wait, a device never end
+        raise AskedWrongly(f"{named}: expected {kind} beside the ladder, got a device or pipe; name a file")
     try:
         return path.read_bytes()
     except OSError as error:

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness import files
+from harness.errors import AskedWrongly
+from tests.support.ladders import qualify
+
+
+def _refused(paths: list[Path | None], root: Path | None = None) -> str:
+    with pytest.raises(AskedWrongly) as caught:
+        files.check_new(paths, root)
+    return str(caught.value)
+
+
+def test_a_file_that_could_not_be_written_after_the_work_is_refused_before_it(tmp_path: Path) -> None:
+    files.check_new([tmp_path / "a.xml", None, tmp_path / "b.sarif"], tmp_path / "root")
+    lost = tmp_path / "no" / "a.xml"
+    assert _refused([lost]) == f"{lost}: expected a path in a folder that exists, got none; make the folder first"
+    one = tmp_path / "a.xml"
+    assert _refused([one, one]) == f"{one}: expected a file for each option, got one path twice; name another"
+    other = tmp_path / "." / ".." / tmp_path.name / "a.xml"
+    assert "got one path twice" in _refused([one, other])
+
+
+def test_a_file_in_the_root_that_is_to_be_made_is_refused(tmp_path: Path) -> None:
+    inside = tmp_path / "root" / "junit.xml"
+    said = f"{inside}: expected a path outside the root to make, got one in root; name another"
+    assert _refused([inside], tmp_path / "root") == said
+    assert "got one in root" in _refused([tmp_path / "root"], tmp_path / "root")
+
+
+@pytest.mark.parametrize("option", ["--junit", "--sarif"])
+def test_run_refuses_a_report_it_could_not_write_before_it_reads_the_ladder(option: str, tmp_path: Path) -> None:
+    said = qualify("run", tmp_path / "none.yaml", "--out", tmp_path / "root", option, tmp_path / "root" / "x")
+    assert said.code == 64
+    assert "expected a path outside the root to make, got one in root" in said.err
+    assert not (tmp_path / "root").exists()
+
+
+def test_a_ladder_that_never_ends_is_read_no_further_than_a_ladder_may_be(tmp_path: Path) -> None:
+    said = qualify("plan", "/dev/zero")
+    assert said.code == 64
+    assert said.err == "qualify: zero: expected at most 262144 bytes, got 262145; move data into a data file\n"
+
+
+def test_data_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    from harness.sources import read_bytes
+
+    os.mkfifo(tmp_path / "pairs.jsonl")
+    with pytest.raises(AskedWrongly) as caught:
+        read_bytes(tmp_path / "pairs.jsonl", "pairs.jsonl", "a JSONL file")
+    assert str(caught.value) == (
+        "pairs.jsonl: expected a JSONL file beside the ladder, got a device or pipe; name a file"
+    )
