@@ -14,6 +14,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -202,6 +203,8 @@ def doctor(folder: Path | None, as_json: bool) -> int:
     """
     from harness.doctor import examine, text
 
+    if folder is not None and not folder.is_dir():
+        raise AskedWrongly(f"{folder}: expected a folder to look in, got none; check the path")
     found = examine(Path("runs"), Path()) if folder is None else examine(folder)
     if as_json:
         print_json(found)
@@ -250,7 +253,8 @@ def guarded(command: Callable[[], int | None], *, wants_json: bool = False) -> i
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge of the program: whatever is not named below is our fault
         code, message = _worded(error)
         if wants_json:
-            print_json({"error": {"message": message, "exit_code": code}})
+            with suppress(OSError):  # a stdout that takes nothing does not take this either
+                print_json({"error": {"message": message, "exit_code": code}})
         return code
 
 

@@ -58,14 +58,13 @@ def review(
     with Hashing(sys.stderr, interactive=sys.stderr.isatty()) as progress:
         reviewed = reviewing.review(root, policy, baseline, earlier, expect, progress)
     said = reviewing.statement(reviewed, attest_as)
-    files.write_new(places.markdown, review_view.markdown(reviewed).encode())
-    files.write_new(places.json, reviewing.encode(reviewed))
-    written = [places.markdown, places.json]
+    answer = {places.markdown: review_view.markdown(reviewed).encode(), places.json: reviewing.encode(reviewed)}
     if isinstance(said, str):
         click.echo(f"qualify: {safe(str(places.attestation))}: not written: {said}", err=True)
     else:
-        files.write_new(places.attestation, attest.encode(said, signer))
-        written.append(places.attestation)
+        answer[places.attestation] = attest.encode(said, signer)
+    files.write_all(answer)
+    written = list(answer)
     if as_json:
         print_json(msgspec.to_builtins(reviewed.review) | {"written": [str(path) for path in written]})
     else:

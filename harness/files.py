@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from evidence.manifest import MANIFEST_NAME, SEAL_NAME
@@ -67,3 +67,16 @@ def write_new(out: Path, data: bytes) -> None:
         ) from error
     except OSError as error:
         raise NotSealed(f"{out}: expected a file that can be written, got {error.strerror}; name another") from error
+
+
+def write_all(answer: Mapping[Path, bytes]) -> None:
+    """Write several new files, or none of them. Raises as ``write_new``."""
+    written: list[Path] = []
+    try:
+        for path, data in answer.items():
+            write_new(path, data)
+            written.append(path)
+    except (AskedWrongly, NotSealed):
+        for path in written:
+            path.unlink()
+        raise

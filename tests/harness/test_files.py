@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness import files
-from harness.errors import AskedWrongly
+from harness.errors import AskedWrongly, NotSealed
 from tests.support.ladders import qualify
 
 
@@ -56,3 +56,14 @@ def test_data_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> No
     assert str(caught.value) == (
         "pairs.jsonl: expected a JSONL file beside the ladder, got a device or pipe; name a file"
     )
+
+
+def test_of_several_files_all_are_written_or_none(tmp_path: Path) -> None:
+    one, lost = tmp_path / "one", tmp_path / "no" / "two"
+    with pytest.raises(NotSealed):
+        files.write_all({one: b"1", lost: b"2"})
+    assert list(tmp_path.iterdir()) == []
+    files.write_all({one: b"1"})
+    with pytest.raises(AskedWrongly):
+        files.write_all({tmp_path / "new": b"2", one: b"3"})
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("one", b"1")]
