@@ -225,7 +225,7 @@ def test_an_interrupt_that_finds_no_step_to_end_says_what_is_left(
 ) -> None:
     ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L0")
 
-    def interrupted(_folder: Path) -> NoReturn:
+    def interrupted(_folder: Path, *, every_package: bool) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("harness.run.observe", interrupted)

@@ -202,7 +202,7 @@ def compared(there: Bench, tiny_root: Path, name: str, artifact: Path | None, tm
     assert OPTIONS.L1 is not None
     options = replace(OPTIONS, L1=replace(OPTIONS.L1, paired=replace(OPTIONS.L1.paired, sessions=6, calls=2)))
     request = replace(copy.request("L1", name, options=options), inputs=replace(copy.inputs, baseline=looked.fact))
-    places = launch.Places(copy.root, copy.model, None, artifact)
+    places = launch.Places(copy.root, copy.model, baseline=artifact)
     ended, redactions = launch.run_step(request, places, lambda _done, _total, _what: None)
     return Ran(copy.root, request, ended, redactions)
 

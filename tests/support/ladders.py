@@ -49,7 +49,7 @@ def write_ladder(folder: Path, model: Path | str, targets: str = TARGETS, goal: 
     (folder / "groups.jsonl").write_text("".join(json.dumps(group) + "\n" for group in groups), encoding="utf-8")
     tiers = {
         "L0": "{limits: {opset: {exactly: 17}}}",
-        "L1": "{candidates: 8, batch_size: 4, warm_up: 2, calls: 72, limits: {p50_ms: {at_most: 1e4}}}",
+        "L1": "{candidates: 8, batch_size: 4, warm_up: 2, calls: 72, growth_calls: 12, limits: {p50_ms: {at_most: 1e4}}}",
         "L2": "{limits: {max_abs_gap: {at_most: 1e-4}}}",
         "L3": "{data: groups.jsonl, limits: {ndcg_at_10_drop: {at_most: 0.9}, kendall_tau_b_by_query: {at_least: 0.4}}}",
     }
