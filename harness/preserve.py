@@ -122,7 +122,7 @@ def superseded(root: Path, reason: str, plan: Plan) -> Superseded:
 def reuse(root: Path, rerun: Sequence[str], plan: Plan, environment: Environment) -> Reuse:
     """What may be carried from ``root`` under ``plan``: every step that it has and that ``rerun`` does not name.
 
-    Raises AskedWrongly when any of these may not stand for a step that would run now.
+    Raises AskedWrongly when any of these may not stand for a step that would run now; NotIntact for a root that does not verify.
     """
     named = lineage.to_rerun(rerun, plan)
     opened = intact(root, "--preserve")
