@@ -35,7 +35,6 @@ from harness.records import (
 )
 from harness.sources import read_bytes
 from harness.step import INTERRUPTED, Watcher, now
-from harness.strict_yaml import SIZE_LIMIT_BYTES
 
 LEFT = "what was measured is in {}: look at it if you need to, remove it with qualify rm"
 
@@ -103,8 +102,7 @@ def prepare(
 def read_ladder(path: Path) -> bytes:
     """The bytes of a ladder file. Raises AskedWrongly."""
     try:
-        with path.open("rb") as file:
-            return file.read(SIZE_LIMIT_BYTES + 1)  # one byte more than is accepted, so that a longer file is refused
+        return sources.file_bytes(path)
     except OSError as error:
         raise AskedWrongly(
             f"{path}: expected a ladder file, got {error.strerror}; give the path of a YAML ladder"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -39,23 +38,6 @@ def test_run_refuses_a_report_it_could_not_write_before_it_reads_the_ladder(opti
     assert said.code == 64
     assert "expected a path outside the root to make, got one in root" in said.err
     assert not (tmp_path / "root").exists()
-
-
-def test_a_ladder_that_never_ends_is_read_no_further_than_a_ladder_may_be(tmp_path: Path) -> None:
-    said = qualify("plan", "/dev/zero")
-    assert said.code == 64
-    assert said.err == "qualify: zero: expected at most 262144 bytes, got 262145; move data into a data file\n"
-
-
-def test_data_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    from harness.sources import read_bytes
-
-    os.mkfifo(tmp_path / "pairs.jsonl")
-    with pytest.raises(AskedWrongly) as caught:
-        read_bytes(tmp_path / "pairs.jsonl", "pairs.jsonl", "a JSONL file")
-    assert str(caught.value) == (
-        "pairs.jsonl: expected a JSONL file beside the ladder, got a device or pipe; name a file"
-    )
 
 
 def test_of_several_files_all_are_written_or_none(tmp_path: Path) -> None:
