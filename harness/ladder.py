@@ -17,6 +17,7 @@ from harness.fields import join, refuse, show, suggest
 from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
 from harness.ladder_schema import schema
 from harness.metrics import catalogue, cells
+from harness.metrics.metric import Metric
 from harness.metrics.rerank_names import SCORERS
 from harness.records import (
     TIERS,
@@ -256,7 +257,7 @@ def _check_bounds(limit: Limit, where: str) -> None:
         refuse(where, "bounds that a value can meet", got, "swap them")
 
 
-def _check_kind(limit: Limit, metric: catalogue.Metric, where: str) -> None:
+def _check_kind(limit: Limit, metric: Metric, where: str) -> None:
     """A bound must be of the metric's kind: ``at_most`` on a signature, or ``exactly: true`` on a count, could never be met."""
     word = {str: "text", bool: "true or false"}.get(metric.kind)
     if word is not None:

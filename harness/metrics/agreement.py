@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.metrics.ranking import blocks, padded
+from harness.metrics.padding import blocks, padded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,11 +21,12 @@ Common rules, stated once (docs/ranking-metrics.md gives the formulas):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from harness.metrics.padding import blocks, padded
 from harness.records import Record
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def spreads(
     score, gain = _groups(scores, gains)
     names = [f"{family}_at_{k}" for family in families for k in cuts] + ["map"]
     found = {name: Spread(*np.full((3, len(score)), np.nan)) for name in names}
-    for rows in _blocks(np.array([len(row) for row in score], dtype=np.int64)):
+    for rows in blocks(np.array([len(row) for row in score], dtype=np.int64), _CELLS):
         part = _block([score[row] for row in rows], [gain[row] for row in rows], cuts, families)
         for name, spread in part.items():
             for whole, piece in zip(found[name], spread, strict=True):
@@ -137,29 +138,6 @@ def expected_random(gains: ArrayLike, k: int) -> GroupMetrics | None:
 def oracle(gains: ArrayLike, k: int) -> GroupMetrics | None:
     """What the perfect scorer gives (the gains themselves as scores): the ceiling in this group."""
     return group_metrics(gains, gains, k)
-
-
-def padded(rows: Sequence[Floats], fill: float) -> Floats:
-    """Arrays of different length as one, float64 of shape (rows, longest), ``fill`` behind the end of each."""
-    sizes = np.array([len(row) for row in rows], dtype=np.int64)
-    made = np.full((len(rows), int(sizes.max(initial=0))), fill)
-    made[np.arange(made.shape[1]) < sizes[:, np.newaxis]] = np.concatenate(rows) if len(rows) else []
-    return made
-
-
-def blocks(sizes: Integers, cells: int) -> Iterator[Integers]:
-    """Indices of rows that are looked at together: rows of like size, padded to at most about ``cells`` cells."""
-    order = np.argsort(sizes, kind="stable")[::-1]
-    begin = 0
-    while begin < len(order):
-        longest = max(1, int(sizes[order[begin]]))
-        end = begin + max(1, cells // longest)
-        yield order[begin:end]
-        begin = end
-
-
-def _blocks(sizes: Integers) -> Iterator[Integers]:
-    return blocks(sizes, _CELLS)
 
 
 def _check_cut(k: int) -> None:

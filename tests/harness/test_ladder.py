@@ -201,6 +201,11 @@ STRUCTURE = {
     "zero": (changed(b"threads: 4", b"threads: 0"), f": targets[0].threads: expected {THREADS}, got 0"),
     "text-for-number": (changed(b"8e6", b"8MB"), ": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got '8MB'"),
     "quoted-number": (changed(b"8e6", b"'8e6'"), ": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got '8e6'"),
+    "more-digits-than-are-exact": (
+        changed(b"8e6", b"1234567890123456"),
+        (": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got '1234567890123456'; a number has at most 15 digits,"
+        " which JSON keeps exact"),
+    ),
     "nan": (changed(b"8e6", b".nan"), ": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got NaN"),
     "infinity": (changed(b"8e6", b"1e999"), ": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got infinity"),
     "minus-infinity": (changed(b"8e6", b"-.inf"), ": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got minus infinity"),

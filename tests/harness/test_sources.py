@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from harness.bounds import Bounds, whole
 from harness.errors import AskedWrongly, LadderError, Unavailable
 from harness.group_facts import source_of
 from harness.records import DataSource, RerankOptions, TrecFiles
+from harness.run import read_ladder
 from tests.harness.test_trec import FILES
 from tests.support.hub import COMMIT, Hub, Repository
 from tests.support.rankings import (
@@ -316,6 +318,19 @@ def test_trec_files_beside_the_ladder_are_read_and_what_is_missing_is_named(tmp_
     assert str(caught.value) == (
         "qrels: expected a file beside the ladder, got No such file or directory; correct the path in the ladder"
     )
+
+
+def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(AskedWrongly) as caught:
+        sources.load(RerankOptions(data="pipe"), 0, tmp_path)
+    assert str(caught.value) == (
+        "pipe: expected a JSONL file beside the ladder, got a pipe, socket or device; correct the path in the ladder"
+    )
+    with pytest.raises(
+        AskedWrongly, match="expected a ladder file, got a pipe, socket or device; give the path of a YAML"
+    ):
+        read_ladder(tmp_path / "pipe")
 
 
 def test_two_uploads_of_one_name_give_two_digests_and_two_names(found: dict[str, Any]) -> None:
