@@ -333,6 +333,31 @@ def test_a_step_that_relied_on_something_else_is_refused_with_both_sides(
         assert said.endswith("; add --rerun L1:cpu-fp32")
 
 
+def test_a_ranking_of_one_group_is_not_reused_as_the_complete_one(
+    family: Family, here: tuple[Plan, Environment, RootRecords]
+) -> None:
+    plan, environment, found = here
+    options, groups = plan.options.L3, plan.inputs.groups
+    assert options is not None
+    assert groups is not None
+    limited = replace(
+        plan,
+        options=replace(plan.options, L3=replace(options, groups=1)),
+        inputs=replace(plan.inputs, groups=replace(groups, rows=1, bounds={"groups": 1}, digest="blake3:" + "0" * 64)),
+    )
+    step, root = ("cpu-fp32", "L3"), family.root("first")
+    preserve._check(root, found, step, plan, environment)  # type: ignore[arg-type]
+    origin = replace(found, plan=limited)
+    said = refusal(lambda: preserve._check(root, origin, step, plan, environment))  # type: ignore[arg-type]
+    assert said.startswith(f"--preserve {root}: L3 on cpu-fp32: expected inputs.groups.")
+    assert said.endswith("; add --rerun L3:cpu-fp32")
+    only_bound = replace(plan, inputs=replace(plan.inputs, groups=replace(groups, bounds={"groups": 1})))
+    said = refusal(lambda: preserve._check(root, replace(found, plan=only_bound), step, plan, environment))  # type: ignore[arg-type]
+    assert said == (
+        f"--preserve {root}: L3 on cpu-fp32: expected inputs.groups.bounds.groups unknown, got 1; add --rerun L3:cpu-fp32"
+    )
+
+
 def test_perf_of_another_machine_is_refused_and_parity_is_not(
     family: Family, here: tuple[Plan, Environment, RootRecords]
 ) -> None:

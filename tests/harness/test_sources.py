@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness import data, group_facts, launch, sources
-from harness.bounds import Bounds, whole
+from harness.bounds import Bounds, bounds_of, whole
 from harness.errors import AskedWrongly, LadderError, Unavailable
 from harness.group_facts import source_of
 from harness.records import DataSource, RerankOptions, TrecFiles
@@ -33,6 +33,7 @@ from tests.support.rankings import (
     row,
     scidocs,
     sharded,
+    shown_tiers,
     task_repository,
 )
 
@@ -59,6 +60,10 @@ def served() -> Iterator[Hub]:
     """A hub with good data sets, faulty ones, and one for each way in which a hub refuses."""
     good = {"test.jsonl": jsonl([row(1), row(2)]), "README.md": b"---\nlicense: mit\n---\n"}
     broken = jsonl([row(1), row(2)]) + b'{"query": "x", "positive": [\n' + jsonl([row(3)])
+    later = {
+        "data/test-00000-of-00002.jsonl": jsonl([row(1), row(2)]),
+        "data/test-00001-of-00002.jsonl": b"\n" + jsonl([row(3)]) + b"\n" + b'{"query" 3}\n',
+    }
     repositories = {
         "some/ranking": dataset(sharded()),
         "some/long": dataset({name.replace("data/", "long/"): rows for name, rows in sharded().items()}),
@@ -66,6 +71,9 @@ def served() -> Iterator[Hub]:
         "some/graded": dataset({"test.jsonl": jsonl([GRADED, {**GRADED, "labels": [1, 2]}])}),
         "some/twice": Repository({COMMIT: good, OTHER: {"test.jsonl": jsonl([row(9)])}}, kind="dataset"),
         "some/broken": dataset({"test.jsonl": broken}),
+        "some/broken-later": dataset(later),
+        "some/not-text": dataset({"test.jsonl": jsonl([row(1)]) + b'{"query": "\xff"}\n'}),
+        "some/no-parquet": dataset({"test.parquet": b"PAR1" * 8}),
         "some/gated": dataset(good, gated=True),
         "some/private": dataset(good, private=True),
         "some/failing": dataset(good, status=500),
@@ -74,6 +82,7 @@ def served() -> Iterator[Hub]:
         "some/old": dataset(good, moved="some/new"),
         "some/new": dataset(good),
         SCIDOCS: scidocs(),
+        "org/graded": Repository({SHOWN_COMMIT: {"dev.jsonl": jsonl([GRADED])}}, kind="dataset"),
         TASK_PLACE: task_repository(),
     }
     repositories |= {
@@ -105,6 +114,13 @@ TASKS = {
     "task unknown": (DataSource(mteb="SciDocsRRR", revision=TASK_COMMIT), Bounds()),
     "task other": (DataSource(mteb="Banking77Classification", revision=TASK_COMMIT), Bounds()),
 }
+SHOWN_COMMIT = "0123456789" * 4
+SHOWN = shown_tiers()
+SHOWN_ON_A_HUB = {
+    source_of(tier.data): (tier.data, bounds_of(tier, 0))
+    for tier in SHOWN
+    if isinstance(tier.data, DataSource) and tier.data.trec is None
+}
 ASKED: dict[str, tuple[DataSource, Bounds]] = {
     "streamed": (source("some/long"), Bounds(groups=2, candidates=10)),
     "sample": (source(), Bounds(groups=5, select="seeded", seed=1)),
@@ -112,6 +128,9 @@ ASKED: dict[str, tuple[DataSource, Bounds]] = {
     "graded": (source("some/graded", **NAMED), Bounds(groups=1)),
     "uneven": (source("some/graded", **NAMED), Bounds()),
     "broken": (source("some/broken"), Bounds()),
+    "broken later": (source("some/broken-later"), Bounds()),
+    "not text": (source("some/not-text"), Bounds()),
+    "no parquet": (source("some/no-parquet"), Bounds()),
     "split": (source("some/new", split="dev"), Bounds()),
     "config": (source("some/new", config="fr"), Bounds()),
     "cut": (source("some/cut"), Bounds()),
@@ -121,6 +140,7 @@ ASKED: dict[str, tuple[DataSource, Bounds]] = {
     **{name: (source(f"faulty/{name.replace(' ', '-')}"), Bounds()) for name in FAULTY},
     **{name: (source(*name.split("@")), Bounds()) for name in REFUSED},
     **TASKS,
+    **SHOWN_ON_A_HUB,
 }
 TOKEN = "hf_" + "aB3" * 11
 
@@ -165,11 +185,24 @@ def test_a_faulty_row_is_named_with_its_column_and_what_was_there(found: dict[st
     assert found[name] == [64, f"dataset {source_of(ASKED[name][0])}: {FAULTY[name][1]}"]
 
 
-def test_a_broken_line_of_a_hub_file_is_named_with_the_row_before_it(found: dict[str, Any]) -> None:
-    code, said = found["broken"]
+BROKEN = {
+    "broken": "test.jsonl line 3: expected JSON, got expecting value at character 29",
+    "broken later": "data/test-00001-of-00002.jsonl line 4: expected JSON, got expecting ':' delimiter at character 10",
+    "not text": "test.jsonl line 2: expected JSON, got bytes that are not UTF-8 at byte 12",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_line_of_a_hub_file_is_named_with_its_file_and_number(found: dict[str, Any], name: str) -> None:
+    said = f"dataset {source_of(ASKED[name][0])}: {BROKEN[name]}; mend the data, or pin another commit"
+    assert found[name] == [64, said]
+
+
+def test_a_file_that_is_no_list_of_lines_is_named_with_the_row_before_it(found: dict[str, Any]) -> None:
+    code, said = found["no parquet"]
     assert code == 64
     assert said.startswith(
-        f"dataset {source_of(source('some/broken'))}: after row 0: expected a row that can be read, got "
+        f"dataset {source_of(source('some/no-parquet'))}: after row 0: expected a row that can be read, got "
     )
     assert said.endswith("; mend the data, or pin another commit")
 
@@ -273,6 +306,29 @@ def test_the_published_set_is_bounded_as_published(hub_home: Path) -> None:
         "2 of 2 groups with all positives first, so source order alone ranks them perfectly",
     )
     assert told[-1] == (2, 2, "groups read")
+
+
+def test_what_the_page_on_data_shows_of_hubs_and_tasks_gives_groups(found: dict[str, Any]) -> None:
+    counts = {name: (len(found[name][1]), max(len(g["candidates"]) for g in found[name][1])) for name in SHOWN_ON_A_HUB}
+    assert counts == {
+        f"{SCIDOCS}@{SCIDOCS_COMMIT}:test": (2, 10),
+        f"org/graded@{SHOWN_COMMIT}:dev": (1, 3),
+        f"mteb:{TASK}@{TASK_COMMIT}:test": (2, 3),
+    }
+
+
+def test_what_the_page_on_data_shows_of_files_gives_groups(tmp_path: Path) -> None:
+    """Beside a ladder whose files are called as on the page."""
+    (tmp_path / "groups.jsonl").write_bytes(jsonl([row(1), row(2)]))
+    for name, content in zip(("queries.tsv", "docs.tsv", "qrels.txt", "bm25.run"), FILES.values(), strict=True):
+        (tmp_path / name).write_bytes(content)
+    files = [tier for tier in SHOWN if not isinstance(tier.data, DataSource) or tier.data.trec is not None]
+    loaded = [sources.load(tier, 0, tmp_path) for tier in files]
+    assert [[group.query for group in groups] for groups, _ in loaded] == [
+        ["query 1", "query 2"],
+        ["black\ttea", "green tea"],
+    ]
+    assert len(SHOWN) == len(files) + len(SHOWN_ON_A_HUB)
 
 
 def test_a_child_hands_on_whose_fault_it_was(hub_home: Path) -> None:
