@@ -148,8 +148,24 @@ def _check_tiers(ladder: Ladder) -> None:
             refuse(where, f"no tier above the goal {ladder.goal}", "a table", "remove it or raise the goal")
         if table is not None:
             _check_limits(table.limits, tier, f"{where}.limits")
+    if ladder.tiers.L1 is not None:
+        _check_lists(ladder.tiers.L1)
     if ladder.tiers.L3 is not None:
         data_rules.check(ladder.tiers.L3)
+
+
+def _check_lists(options: PerfOptions) -> None:
+    """A cell or level that stands twice would give two figures of one name."""
+    for name, table in (("sweep", options.sweep), ("load", options.load)):
+        for field in table.__struct_fields__ if table is not None else ():
+            numbers = getattr(table, field)
+            if isinstance(numbers, tuple) and len(set(numbers)) != len(numbers):
+                refuse(
+                    f"tiers.L1.{name}.{field}",
+                    "each number once",
+                    ", ".join(map(str, numbers)),
+                    "remove what stands twice",
+                )
 
 
 def _check_targets(ladder: Ladder) -> None:

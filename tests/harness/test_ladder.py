@@ -427,6 +427,16 @@ RULES = {
             " the limit"
         ),
     ),
+    "a-cell-that-stands-twice": (
+        changed(
+            b"limits: {p95_ms", b"sweep: {candidates: [10, 10], max_length: [64], batch_size: [1]}, limits: {p95_ms"
+        ),
+        ": tiers.L1.sweep.candidates: expected each number once, got 10, 10; remove what stands twice",
+    ),
+    "a-level-that-stands-twice": (
+        changed(b"limits: {p95_ms", b"load: {concurrency: [1, 4, 1]}, limits: {p95_ms"),
+        ": tiers.L1.load.concurrency: expected each number once, got 1, 4, 1; remove what stands twice",
+    ),
     "a-limit-of-load-that-is-fixed": (
         changed(b"limits: {p95_ms", b"limits: {load_unfinished_calls: {exactly: 3}, p95_ms"),
         (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.roots import make
 from tests.support.models import TEXTS
 
 REPO = Path(__file__).parent.parent.parent
@@ -74,3 +75,11 @@ def writable_copy(root: Path, to: Path) -> Path:
     for path in (to, *to.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return to
+
+
+def seal_again(root: Path) -> None:
+    """Write the manifest and the seal anew, as somebody would who changed a file."""
+    own = {root / "SEAL", root / "MANIFEST.b3"}
+    files = {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file() and p not in own}
+    (root / "MANIFEST.b3").write_bytes(make.lines(files))
+    (root / "SEAL").write_bytes(f"qualify-seal/1 {make.digest(make.lines(files))}\n".encode())
