@@ -146,8 +146,8 @@ class Ran(NamedTuple):
 
 
 def copied(place: Path) -> None:
-    """The project's part that the tests of `evidence` need, at `place`."""
-    for name in ("evidence", "tests/evidence", "tests/roots"):
+    """The part of the project that the tests of `evidence` need, at `place`."""
+    for name in ("evidence", "harness", "tests/evidence", "tests/roots"):
         shutil.copytree(
             REPO / name, place / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis")
         )

@@ -18,6 +18,7 @@ import numpy as np
 
 from harness.metrics.ranking import spreads
 from harness.metrics.rerank_names import HEADLINE, SENTINELS
+from harness.metrics.rows import Rows
 from harness.rerank_groups import Groups, read_groups
 from ladders.quickstart.evaluate import Reranker
 
@@ -52,13 +53,11 @@ def peers(scores: Sequence[Any], gains: Sequence[Any]) -> Peers:
     )
 
 
-def scorers(groups: Groups) -> dict[str, list[Any]]:
+def scorers(groups: Groups) -> dict[str, Rows]:
     """The quickstart reranker's logits, and the scorers beside it."""
     model = Reranker(MODEL)
-    found = [
-        np.array(model.score(g.query, [doc.text for doc in g.candidates]), dtype=np.float64) for g in groups.groups
-    ]
-    beside = {**groups.scorers, "reversed": [-row for row in found]}
+    found = Rows.of(model.score(g.query, [doc.text for doc in g.candidates]) for g in groups.groups)
+    beside = {**groups.scorers, "reversed": found.like(-found.flat)}
     return {"quickstart": found} | {name: beside[name] for name in ("bm25", "source_order", "oracle", *SENTINELS)}
 
 

@@ -2,6 +2,7 @@
 
 `verify(folder)` never raises for a bad root: every path ends in a Report. `open_root(folder)` gives a reader of a root that
 verified. There is no option that checks less. Rules and their order: FORMAT.md. Also `python -m evidence.verify ROOT`.
+`glance(folder, paths)` is no verification: it reads a few files for a listing, and looks at nothing else.
 
     E-SEAL      `SEAL` is there, well spelled, and names the BLAKE3 of `MANIFEST.b3`
     E-MANIFEST  `MANIFEST.b3` is there and well spelled (E-PATH, E-DOTFILE, E-KIND, E-CASE, E-SIZE likewise)
@@ -13,6 +14,7 @@ verified. There is no option that checks less. Rules and their order: FORMAT.md.
 
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,7 +35,7 @@ from evidence.manifest import (
 )
 from evidence.report import Bar, Check, Report, as_json, as_text, checks_until, escape
 
-__all__ = ["NotVerifiedError", "Report", "VerifiedRoot", "main", "open_root", "verify"]
+__all__ = ["Glance", "NotVerifiedError", "Report", "VerifiedRoot", "glance", "main", "open_root", "verify"]
 
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # the caller named the root: only its path may lead through links
 
@@ -80,6 +82,41 @@ class VerifiedRoot:
             raise NotVerifiedError(self.folder, error.faults) from error
         except OSError as error:
             raise NotVerifiedError(self.folder, (tree.fault_of(error, ""),)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """Some files of a root as its manifest and seal have them. NOT a verification: no other file was looked at, nor any rule of meaning.
+
+    `digest` is that of the manifest that is there. With faults there are no `files` (bytes by path).
+    """
+
+    digest: str | None
+    faults: tuple[Fault, ...]
+    files: dict[str, bytes] = field(repr=False)
+
+
+def glance(folder: Path, paths: Iterable[str]) -> Glance:
+    """Read records for a listing: `SEAL` names `MANIFEST.b3`, which names each of `paths` with the BLAKE3 of its bytes. Never raises."""
+    digest = None
+    files: dict[str, bytes] = {}
+    try:
+        with tree.opened(folder, _ROOT) as root:
+            digest, digests, faults = _sealed(root, None)
+            for path in paths if digests is not None and not faults else ():
+                try:
+                    files[path] = _read_listed(root, digests or {}, path)
+                except FormatError as error:
+                    faults += error.faults
+    except OSError as error:
+        faults = [tree.fault_of(error, "")]
+    return Glance(digest, tuple(sorted(set(faults))), files if not faults else {})
+
+
+def _read_listed(root: int, digests: dict[str, str], path: str) -> bytes:
+    if path not in digests:  # E-RECORD
+        raise FormatError([fault("E-RECORD", path, "this record", "none")])
+    return _read(root, path, digests[path], records.JSON_LIMIT_BYTES, "E-MISSING", "E-HASH")
 
 
 def open_root(folder: Path, expect: str | None = None, progress: tree.Progress | None = None) -> VerifiedRoot:
@@ -149,14 +186,16 @@ def _compare(root: int, digests: dict[str, str], progress: tree.Progress | None)
     return faults + unsure
 
 
-def _read(root: int, path: str, digest: str | None, limit_bytes: int, missing: str = "E-READ") -> bytes:
+def _read(
+    root: int, path: str, digest: str | None, limit_bytes: int, missing: str = "E-READ", other: str = "E-CHANGED"
+) -> bytes:
     """The bytes of a file, whose hash is `digest` if that is given; raises FormatError for whatever is wrong with it."""
     try:
         data, found = tree.read_file(root, path, limit_bytes)
     except OSError as error:
         raise FormatError([tree.fault_of(error, path, missing)]) from error
-    if digest is not None and found != digest:  # E-CHANGED: it was compared a moment ago
-        raise FormatError([fault("E-CHANGED", path, f"blake3 {digest}, as before", found)])
+    if digest is not None and found != digest:  # E-CHANGED: it was compared a moment ago; E-HASH: it was not
+        raise FormatError([fault(other, path, f"blake3 {digest}{', as before' * (other == 'E-CHANGED')}", found)])
     return data
 
 

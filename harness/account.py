@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.answer import Checked
-from harness.errors import AskedWrongly
+from harness.files import write_new
 from harness.records import Outcome, Qualification, Tier
 from harness.report.cases import Account, of_claim, of_verification
 from harness.root import RootRecords
@@ -40,20 +40,13 @@ def of_review(
 
 
 def write(account: Account, junit: Path | None, sarif: Path | None) -> None:
-    """Write the files that were asked for. Raises AskedWrongly for one that exists or cannot be written."""
+    """Write the files that were asked for. Raises as ``files.write_new``."""
     from harness.report import junit as as_junit
     from harness.report import sarif as as_sarif
 
     for path, data in ((junit, as_junit.render), (sarif, as_sarif.render)):
-        if path is None:
-            continue
-        try:
-            with path.open("xb") as file:
-                file.write(data(account))
-        except OSError as error:
-            raise AskedWrongly(
-                f"{path}: expected a new file that can be written, got {error.strerror}; name another or remove it"
-            ) from error
+        if path is not None:
+            write_new(path, data(account))
 
 
 def _outcomes(found: RootRecords) -> dict[tuple[str, Tier], Outcome]:

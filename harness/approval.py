@@ -253,11 +253,12 @@ def siblings(asked: Asked, found: History, digest: str, baseline: str | None) ->
     )
     for line in _unaccounted(found.lines, subject, {digest, baseline}):
         whole = line.state != "not intact"
+        what = (line.verdict or "of another version of qualify") if whole else "not intact"
         asked.say(
             f"account {line.digest if whole else line.name}",
             met=line.state == "superseded",
             kind="undetermined",
-            text=f"{line.name} beside it is {line.verdict if whole else 'not intact'}, and no root says that it replaces it",
+            text=f"{line.name} beside it is {what}, and no root says that it replaces it",
             evidence=f"../{line.name}",
             closes=f"qualify run --supersede {line.name} --reason TEXT, so that the lineage says what became of it"
             if whole
@@ -268,7 +269,7 @@ def siblings(asked: Asked, found: History, digest: str, baseline: str | None) ->
 def _unaccounted(lines: Iterable[Line], subject: tuple[str, str] | None, known: set[str | None]) -> Iterator[Line]:
     """Roots of the same ladder and model that are not PASS, replaced or not, and those of which nothing can be told."""
     for line in lines:
-        ours = line.state == "not intact" or ((line.ladder, line.model) == subject and line.verdict != "PASS")
+        ours = line.verdict is None or ((line.ladder, line.model) == subject and line.verdict != "PASS")
         if ours and line.digest not in known:
             yield line
 

@@ -20,7 +20,7 @@ import msgspec
 
 from evidence.manifest import SEAL_NAME, digest_of, render_seal
 from harness import dsse, records
-from harness.errors import AskedWrongly, NotSealed
+from harness.errors import AskedWrongly
 from harness.records import TIERS, Qualification, gate_folder, step_folder, to_json
 
 if TYPE_CHECKING:
@@ -145,24 +145,6 @@ def check_place(out: Path, root: Path) -> None:
         )
     if out.resolve().is_relative_to(root.resolve()):
         raise AskedWrongly(f"{out}: expected a file outside of the root, got one in it; a root is never changed")
-
-
-def write(out: Path, data: bytes) -> None:
-    """Write a new file whole or not at all. Raises ``AskedWrongly`` when it exists, ``NotSealed`` when it cannot be written."""
-    try:
-        with out.open("xb") as file:
-            try:
-                file.write(data)
-                file.flush()
-            except OSError:
-                out.unlink()
-                raise
-    except FileExistsError as error:
-        raise AskedWrongly(
-            f"{out}: expected a file that does not exist, got an existing one; name another or remove it"
-        ) from error
-    except OSError as error:
-        raise NotSealed(f"{out}: expected a file that can be written, got {error.strerror}; name another") from error
 
 
 def _statement(root_digest: str, predicate_type: str, predicate: dict[str, Any]) -> dict[str, Any]:

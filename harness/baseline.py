@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evidence.manifest import render_digests
-from evidence.verify import open_root
 from harness import records
 from harness.derive_paired import Sealed, artifacts_of
-from harness.errors import AskedWrongly
-from harness.preserve import check_withdrawn
+from harness.errors import NotIntact
+from harness.preserve import check_withdrawn, intact
 from harness.recheck import rejudge
 from harness.records import DataFact
 
@@ -35,19 +34,16 @@ class Baseline(NamedTuple):
 def look(root: Path, digest: str | None = None) -> Baseline:
     """Look at a root, whatever its verdict; ``digest`` is what its root digest must be.
 
-    Raises AskedWrongly for one that is not intact, whose claim its samples do not bear out, or that another root beside it replaces.
+    Raises NotIntact for one that is not intact, or whose claim its samples do not bear out; AskedWrongly for one that is not there, or
+    that another root beside it replaces.
     """
-    opened = open_root(root, digest)
     where = f"--baseline {root}"
-    if not opened.report.ok:
-        faults = opened.report.faults
-        got = faults[0].message if faults else "one that could not be checked wholly"
-        raise AskedWrongly(f"{where}: expected a root that is intact, got: {got}; see qualify verify")
+    opened = intact(root, "--baseline", digest)
     judged = rejudge(opened.read, opened.paths)
     if judged.faults or judged.records is None:
-        raise AskedWrongly(
-            f"{where}: expected a root whose claim its samples bear out, got: {judged.faults[0].message}; see qualify verify"
-        )
+        got = judged.faults[0].message if judged.faults else judged.why
+        said = f"{where}: expected a root whose claim its samples bear out, got: {got}; see qualify verify"
+        raise NotIntact(said, 20 if judged.faults else 30)
     check_withdrawn(where, str(opened.digest), {}, opened)
     manifest = render_digests(opened.digests)  # it has one spelling: these are the bytes that were verified
     plan = judged.records.plan

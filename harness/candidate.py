@@ -248,7 +248,7 @@ def _integer(table: dict[str, Any], key: str, default: int) -> int:
 def json_table(path: Path, do: str) -> dict[str, Any]:
     """A JSON file that holds an object. Raises ``CandidateError``."""
     if not path.is_file():
-        _refuse(path.name, "a file", "none", do)
+        _refuse(path.name, "a file", "something else" if path.exists() else "none", do)
     data = path.read_bytes()
     refuse_pointer(path.name, data[: len(LFS_FIRST_BYTES)])
     try:

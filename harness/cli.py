@@ -14,6 +14,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -22,7 +23,7 @@ import click
 from harness import VERSION
 from harness.cli_approve import review
 from harness.cli_bisect import bisect
-from harness.cli_common import as_json, compared_with, junit, print_json, refuse_existing, safe, sarif
+from harness.cli_common import as_json, compared_with, junit, print_json, safe, sarif
 from harness.cli_cover import cover
 from harness.cli_diff import diff
 from harness.cli_export import export
@@ -32,6 +33,7 @@ from harness.cli_plan import plan
 from harness.cli_report import report
 from harness.cli_review import attest, verify
 from harness.errors import AskedWrongly, QualifyError
+from harness.files import check_new, refuse_existing
 
 if TYPE_CHECKING:
     from harness.root import RootRecords
@@ -88,8 +90,9 @@ def run(
     from harness.report.live import Live
     from harness.run import climb, exit_code, prepare
 
-    for path in (out, junit, sarif):
-        refuse_existing(path)
+    if out is not None:
+        refuse_existing(out)
+    check_new((junit, sarif), out)
     asked = Asked(supersede, reason, preserve, rerun)
     asked.check()
     prepared = prepare(ladder, model, target, compared_with(baseline, baseline_digest))
@@ -200,6 +203,8 @@ def doctor(folder: Path | None, as_json: bool) -> int:
     """
     from harness.doctor import examine, text
 
+    if folder is not None and not folder.is_dir():
+        raise AskedWrongly(f"{folder}: expected a folder to look in, got none; check the path")
     found = examine(Path("runs"), Path()) if folder is None else examine(folder)
     if as_json:
         print_json(found)
@@ -248,7 +253,8 @@ def guarded(command: Callable[[], int | None], *, wants_json: bool = False) -> i
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge of the program: whatever is not named below is our fault
         code, message = _worded(error)
         if wants_json:
-            print_json({"error": {"message": message, "exit_code": code}})
+            with suppress(OSError):  # a stdout that takes nothing does not take this either
+                print_json({"error": {"message": message, "exit_code": code}})
         return code
 
 

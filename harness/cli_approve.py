@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli_common import as_json, print_json, safe, write_new
+from harness.cli_common import as_json, print_json, safe
 
 _FILE = click.Path(path_type=Path)
 
@@ -48,7 +48,7 @@ def review(
     """
     import msgspec
 
-    from harness import attest, dsse, reviewing
+    from harness import attest, dsse, files, reviewing
     from harness.report import review_view
     from harness.report.hashing import Hashing
 
@@ -58,14 +58,13 @@ def review(
     with Hashing(sys.stderr, interactive=sys.stderr.isatty()) as progress:
         reviewed = reviewing.review(root, policy, baseline, earlier, expect, progress)
     said = reviewing.statement(reviewed, attest_as)
-    write_new(places.markdown, review_view.markdown(reviewed))
-    attest.write(places.json, reviewing.encode(reviewed))
-    written = [places.markdown, places.json]
+    answer = {places.markdown: review_view.markdown(reviewed).encode(), places.json: reviewing.encode(reviewed)}
     if isinstance(said, str):
         click.echo(f"qualify: {safe(str(places.attestation))}: not written: {said}", err=True)
     else:
-        attest.write(places.attestation, attest.encode(said, signer))
-        written.append(places.attestation)
+        answer[places.attestation] = attest.encode(said, signer)
+    files.write_all(answer)
+    written = list(answer)
     if as_json:
         print_json(msgspec.to_builtins(reviewed.review) | {"written": [str(path) for path in written]})
     else:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
 import click
 
 from harness.cli_common import as_json, print_json, safe
+from harness.errors import AskedWrongly
 
 
 @click.command()
@@ -40,7 +42,6 @@ def bisect(
     ROOT is verified first. Exit 0: no node does. 10: one does, and it is named.
     """
     from harness import bisect as search
-    from harness.errors import AskedWrongly
 
     if adapter is not None and model is None:
         raise AskedWrongly("--adapter: expected --model beside it, got none; name the model that it is loaded onto")
@@ -50,6 +51,8 @@ def bisect(
             click.echo(f"\r{done} of {total} nodes", nl=done >= total, err=True)
 
     given = search.resolve(model, adapter) if model is not None else None
+    if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
+        raise AskedWrongly(f"--tolerance: expected a finite number of at least 0, got {tolerance:g}; write 1e-3, say")
     made = search.bisect(root, target, pair, tolerance, tell, given)
     if as_json:
         import msgspec

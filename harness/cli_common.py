@@ -23,19 +23,6 @@ sarif = click.option(
 )
 
 
-def refuse_existing(out: Path | None) -> None:
-    """A file or folder to make: it must not exist, and not stand in a root, which is never changed."""
-    if out is None:
-        return
-    if out.exists() or out.is_symlink():
-        raise AskedWrongly(
-            f"{out}: expected a path that does not exist, got an existing one; name another or remove it"
-        )
-    for folder in out.absolute().resolve().parents:
-        if (folder / "SEAL").exists() and (folder / "MANIFEST.b3").exists():
-            raise AskedWrongly(f"{out}: expected a path outside any root, got one in {folder.name}; name another")
-
-
 def print_json(answer: object) -> None:
     """Print plain values as ASCII that no CI runner takes for a command.
 
@@ -50,17 +37,6 @@ def safe(text: str) -> str:
     from harness.report.escape import terminal
 
     return terminal(text)
-
-
-def write_new(path: Path, content: str) -> None:
-    """Write a new file. Raises ``AskedWrongly`` where it cannot be."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(content)
-    except OSError as error:
-        raise AskedWrongly(
-            f"{path}: expected a new file that can be written, got {error.strerror}; name another or remove it"
-        ) from error
 
 
 def compared_with(root: Path | None, digest: str | None) -> Baseline | None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from harness.cli_common import as_json, print_json, refuse_existing, write_new
+from harness.cli_common import as_json, print_json
 from harness.errors import AskedWrongly
+from harness.files import check_new, read_small, write_new
 
 _FILE = click.Path(path_type=Path)
 
@@ -46,21 +47,21 @@ def diff(
     30: undetermined (inconclusive or incomparable).
     """
     from evidence.manifest import digest_of
-    from harness import comparison, gate, sides
+    from harness import comparison, gate
     from harness import policy as policies
     from harness.report.hashing import Hashing
 
     if as_json and markdown:
         raise AskedWrongly("diff: expected --json or --markdown, got both; choose one")
-    refuse_existing(html)
+    check_new((html,))
     wanted = tuple(_pair(word) for word in pairs)
-    data = sides.read_small(policy) if policy is not None else None
+    data = read_small(policy) if policy is not None else None
     asked = policies.parse(data, policy.name) if policy is not None and data is not None else None
     with Hashing(sys.stderr, interactive=sys.stderr.isatty()) as progress:
         found = comparison.compare(baseline, candidate, wanted, ladder, progress)
     gates = gate.judge(asked, digest_of(data), found) if asked is not None and data is not None else None
     if html is not None:
-        write_new(html, comparison.html(found, gates))
+        write_new(html, comparison.html(found, gates).encode())
     if as_json:
         print_json(comparison.answer(found, gates))
     else:

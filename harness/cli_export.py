@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from harness.cli_common import as_json, print_json, refuse_existing, write_new
+from harness.cli_common import as_json, print_json, safe
+from harness.files import check_new, write_new
 
 
 @click.command(name="export")
@@ -20,11 +21,11 @@ def export(root: Path, target: str, out: Path, as_json: bool) -> int:
     from harness.answer import check
     from harness.mteb_result import result
 
-    refuse_existing(out)
+    check_new((out,))
     found = result(check(root).records, target)
-    write_new(out, json.dumps(found, indent=2, sort_keys=True, allow_nan=False) + "\n")
+    write_new(out, (json.dumps(found, indent=2, sort_keys=True, allow_nan=False) + "\n").encode())
     if as_json:
         print_json({"file": str(out), "result": found})
     else:
-        click.echo(out)
+        click.echo(safe(str(out)))
     return 0

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from harness.cli_common import refuse_existing, write_new
+from harness.cli_common import safe
 from harness.errors import AskedWrongly
+from harness.files import check_new, write_new
 
 _FILE = click.Path(path_type=Path)
 
@@ -23,7 +24,7 @@ def report(root: Path, html: Path | None, markdown: bool, annotations: bool) -> 
         raise AskedWrongly("report: expected one of --html FILE, --markdown and --annotations; choose one")
     from harness.answer import check
 
-    refuse_existing(html)
+    check_new((html,))
     checked = check(root)
     records, digest = checked.records, str(checked.opened.report.digest)
     if annotations:
@@ -40,6 +41,6 @@ def report(root: Path, html: Path | None, markdown: bool, annotations: bool) -> 
     from harness.report.html import render as html_text
 
     page = html_text(records, checked.opened.read, checked.opened.paths, digest)
-    write_new(html, page)
-    click.echo(html)
+    write_new(html, page.encode())
+    click.echo(safe(str(html)))
     return 0

@@ -8,8 +8,9 @@ from typing import Literal
 
 import click
 
-from harness.cli_common import as_json, junit, print_json, refuse_existing, safe, sarif
+from harness.cli_common import as_json, junit, print_json, safe, sarif
 from harness.errors import AskedWrongly
+from harness.files import check_new
 
 _FILE = click.Path(path_type=Path)
 
@@ -59,7 +60,7 @@ def verify(
     Exit 0: intact, the claim holds, and it is PASS. 10: intact, but the candidate failed. 20: not intact, the claim is not
     what the samples give, or an attestation does not hold. 30: undetermined, or not shown to be whose it was required to be.
     """
-    from harness import attest, dsse, review
+    from harness import attest, dsse, files, review
     from harness.report.hashing import Hashing
 
     if (attest_as is None) != (out is None) or (key is not None and out is None):
@@ -69,8 +70,7 @@ def verify(
     if attest_as is not None and out is not None:
         attest.verifier_id(attest_as)
         attest.check_place(out, root)
-    for path in (junit, sarif):
-        refuse_existing(path)
+    check_new((out, junit, sarif))
     signer = dsse.private_key(key) if key is not None else None
     asked = review.ask(root, expect, ladder, attestation, trust, require)
     with Hashing(sys.stderr, interactive=sys.stderr.isatty()) as progress:
@@ -81,7 +81,7 @@ def verify(
         if isinstance(said, str):
             click.echo(f"qualify: {safe(str(out))}: not written: {said}", err=True)
         else:
-            attest.write(out, attest.encode(said, signer))
+            files.write_new(out, attest.encode(said, signer))
         answer["summary"] = None if isinstance(said, str) else str(out)
     if junit is not None or sarif is not None:
         from harness import account
@@ -107,7 +107,7 @@ def attest(root: Path, out: Path | None, key: Path | None, as_json: bool) -> int
     Exit 0: written, whatever the result in it. 20, 30: the root is not intact, or that could not be told.
     """
     from harness import attest as statements
-    from harness import dsse, review
+    from harness import dsse, files, review
     from harness.report.hashing import Hashing
 
     place = out or statements.place_beside(root)
@@ -115,7 +115,7 @@ def attest(root: Path, out: Path | None, key: Path | None, as_json: bool) -> int
     signer = dsse.private_key(key) if key is not None else None
     with Hashing(sys.stderr, interactive=sys.stderr.isatty()) as progress:
         statement = review.produce(root, progress)
-    statements.write(place, statements.encode(statement, signer))
+    files.write_new(place, statements.encode(statement, signer))
     result, subject = statement["predicate"]["result"], statement["subject"][0]["digest"]["sha256"]
     signed_by = signer.public_key.keyid if signer is not None else None
     if as_json:

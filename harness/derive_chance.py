@@ -49,12 +49,12 @@ def random_passes(bench: Bench, limits: Limits, seed: int, resamples: int) -> Ch
     own = {name: limit for name, limit in limits.items() if is_ranking(name)}
     if not own:
         return Chance(None, None, None, "no limit looks at the ranking")
-    if not all(np.isfinite(row).all() for row in bench.reference):
+    if not np.isfinite(bench.reference.flat).all():
         return Chance(None, None, None, "a score of PyTorch is not finite")
     most = _bound(bench, own)
     if most < NEGLIGIBLE:
         return Chance(most, (0.0, most), None, "at most, by Hoeffding's inequality")
-    draws = max(FEWEST, min(DRAWS, _CELLS // sum(map(len, bench.reference))))
+    draws = max(FEWEST, min(DRAWS, _CELLS // bench.reference.flat.size))
     passed = _passed(bench, own, seed, resamples, draws)
     return Chance(passed / draws, wilson(passed, draws), draws, f"{passed} of {draws:,} random orders, seed {seed}")
 
@@ -72,7 +72,9 @@ def _bound(bench: Bench, limits: Limits) -> float:
     most = 1.0
     for name, limit in limits.items():
         plain = name.removesuffix("_best").removesuffix("_worst")  # a random order has no ties
-        column = bench.columns([np.zeros(len(row)) for row in bench.reference], [plain])[plain][bench.counted(name)]
+        column = bench.columns(bench.reference.like(np.zeros(bench.reference.flat.size)), [plain])[plain][
+            bench.counted(name)
+        ]
         if not len(column):
             continue
         expected, width = float(column.mean()), 2.0 if name.startswith("kendall_") else 1.0
@@ -114,12 +116,13 @@ def _meet(name: str, limit: Limit, columns: Floats, seed: int, resamples: int) -
 def _drawn(bench: Bench, limits: Mapping[str, Limit], seed: int, draws: int) -> dict[str, Floats]:
     """For each limit what every draw has in every group, shape (draws, groups)."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    sizes, names = [len(row) for row in bench.reference], asked(limits)
-    at_once = max(1, _CELLS // sum(sizes))
+    groups, pairs, names = len(bench.reference), bench.reference.flat.size, asked(limits)
+    at_once = max(1, _CELLS // pairs)
     found: dict[str, list[Floats]] = {name: [] for name in names}
     for begin in range(0, draws, at_once):
         times = min(at_once, draws - begin)
-        orders = np.split(generator.random(sum(sizes) * times), np.cumsum(sizes * times)[:-1])
-        for name, values in bench.repeated(times).columns(orders, names).items():
-            found[name].append(values.reshape(times, len(sizes)))
+        repeated = bench.repeated(times)
+        orders = repeated.reference.like(generator.random(pairs * times))
+        for name, values in repeated.columns(orders, names).items():
+            found[name].append(values.reshape(times, groups))
     return {name: np.concatenate(parts) for name, parts in found.items()}

@@ -89,8 +89,7 @@ def _latency(request: Request, raw: PerfRaw, busy: str) -> Iterator[Measurement]
         yield make("drift_ratio", None, samples=count, note="needs at least 18 calls")
     else:
         yield make("drift_ratio", drift.ratio, interval=(drift.low, drift.high), samples=2 * drift.calls_each)
-    used = [raw.usage.get(event) for event in ("steady", "end")]
-    lost = used[1].involuntary_switches - used[0].involuntary_switches if used[0] and used[1] else None
+    lost = raw.switches[1] - raw.switches[0] if raw.switches is not None else None
     yield make("involuntary_switches", lost, note="" if lost is not None else "this system does not count them")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness import derive_notes
 from harness.derive_raw import Read, make, raw_bytes, raw_floats, raw_record
@@ -12,23 +13,24 @@ from harness.metrics import rerank_names
 from harness.metrics.rerank_names import HEADLINE, SENTINELS, cut
 from harness.raw import PerQuery, QueryRow, QueryScores, ScoresRaw
 from harness.records import GROUPS, Limits, Measurement, Request
-from harness.rerank_groups import Groups, read_groups
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from harness.metrics.ranking import Spread
+    from harness.metrics.rows import Rows
     from harness.metrics.scored import Bench
+    from harness.rerank_groups import Groups
 
 
 class _Scored(NamedTuple):
-    """The groups and the logits of both sides, each of shape (candidates,) by group."""
+    """The groups and the logits of both sides."""
 
     raw: ScoresRaw
     groups: Groups
-    artifact: list[NDArray[np.float32]]
-    reference: list[NDArray[np.float32]]
+    artifact: Rows
+    reference: Rows
 
 
 class _Column(NamedTuple):
@@ -48,7 +50,7 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
         make("groups", len(scored.groups.groups)),
         make("judged_groups", len(scored.groups.judged)),
         make("scored_pairs", pairs, note=derive_notes.lengths(scored.raw)),
-        make("non_finite_scores", non_finite_count(*scored.artifact, *scored.reference)),
+        make("non_finite_scores", non_finite_count(scored.artifact.flat, scored.reference.flat)),
         make(
             "rerank_pairs_per_s",
             pairs / seconds if seconds > 0 else None,
@@ -66,22 +68,29 @@ def per_query(request: Request, read: Read) -> PerQuery:
 
     scored = _load(request, read)
     gains, cuts = scored.groups.gains, rerank_names.cuts(limits(request))
-    sides = [_query_scores(spreads(side, gains, cuts), len(gains)) for side in (scored.artifact, scored.reference)]
+    sides = [_query_scores(spreads(side, gains, cuts)) for side in (scored.artifact, scored.reference)]
     alike = agreements(scored.reference, scored.artifact, cuts)
-    rows = []
-    for place, (group, artifact, reference) in enumerate(zip(scored.groups.groups, *sides, strict=True)):
-        positives = int((gains[place] > 0).sum())
-        row = QueryRow(
+    names = tuple(alike)
+    columns = (
+        gains.sizes.tolist(),
+        gains.count(gains.flat > 0).tolist(),
+        zip(*(alike[n].tolist() for n in names), strict=True),
+    )
+    rows = tuple(
+        QueryRow(
             query_id=group.query_id,
-            candidates=len(gains[place]),
+            candidates=size,
             positives=positives,
-            judged=0 < positives < len(gains[place]),
+            judged=0 < positives < size,
             artifact=artifact,
             reference=reference,
-            agreement={name: value for name, values in alike.items() if (value := float(values[place])) == value},
+            agreement={name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)},
         )
-        rows.append(row)
-    return PerQuery(format=1, rows=tuple(rows))
+        for group, artifact, reference, size, positives, values in zip(
+            scored.groups.groups, *sides, *columns, strict=True
+        )
+    )
+    return PerQuery(format=1, rows=rows)
 
 
 def limits(request: Request) -> Limits:
@@ -90,39 +99,39 @@ def limits(request: Request) -> Limits:
 
 
 def _load(request: Request, read: Read) -> _Scored:
-    import numpy as np
+    from harness.rerank_groups import read_groups
 
     raw = raw_record(read, f"{request.step}/scores.json", ScoresRaw)
     groups = read_groups(raw_bytes(read, GROUPS))
-    sizes = [len(row) for row in groups.gains]
-    if raw.shape[0] != sum(sizes) or raw.groups != len(sizes):
+    count, pairs = len(groups.gains), groups.gains.flat.size
+    if raw.shape[0] != pairs or raw.groups != count:
         raise RecordError(
-            f"{request.step}/scores.json: expected {len(sizes)} groups of {sum(sizes)} pairs, as in {GROUPS},"
+            f"{request.step}/scores.json: expected {count} groups of {pairs} pairs, as in {GROUPS},"
             f" got {raw.groups} of {raw.shape[0]}; the root is not whole"
         )
-    ends = np.cumsum(sizes)[:-1]
     artifact, reference = (
-        np.split(raw_floats(read, f"{request.step}/{side}.f32", raw.shape[0]), ends)
-        for side in ("artifact", "reference")
+        groups.gains.like(raw_floats(read, f"{request.step}/{side}.f32", pairs)) for side in ("artifact", "reference")
     )
     return _Scored(raw, groups, artifact, reference)
 
 
-def _query_scores(found: dict[str, Spread], groups: int) -> list[QueryScores | None]:
+def _query_scores(found: dict[str, Spread]) -> list[QueryScores | None]:
     """By group; ``worst`` and ``best`` only where the ties leave something open."""
+    names = tuple(found)
+    expected, best, worst = (
+        list(zip(*(spread[side].tolist() for spread in found.values()), strict=True)) for side in range(3)
+    )
     rows: list[QueryScores | None] = []
-    columns = {name: tuple(side.tolist() for side in spread) for name, spread in found.items()}
-    for place in range(groups):
-        values = {name: tuple(side[place] for side in sides) for name, sides in columns.items()}
-        if values["map"][0] != values["map"][0]:
+    for mean, most, least in zip(expected, best, worst, strict=True):
+        if math.isnan(mean[0]):  # all are NaN, or none is
             rows.append(None)
             continue
-        open_ = {name: value for name, value in values.items() if value[1] != value[2]}
+        open_ = [] if most == least else [place for place in range(len(names)) if most[place] != least[place]]
         rows.append(
             QueryScores(
-                expected={name: value[0] for name, value in values.items()},
-                worst={name: value[2] for name, value in open_.items()},
-                best={name: value[1] for name, value in open_.items()},
+                expected=dict(zip(names, mean, strict=True)),
+                worst={names[place]: least[place] for place in open_},
+                best={names[place]: most[place] for place in open_},
             )
         )
     return rows
@@ -138,14 +147,15 @@ def _ranking(request: Request, scored: _Scored) -> list[Measurement]:
 
     asked, judged = limits(request), scored.groups.judged
     cuts = rerank_names.cuts(asked)
-    if not judged:
+    if not len(judged):
         return _nothing(cuts, asked)
     resamples = request.options.L3.resamples if request.options.L3 is not None else 10_000
     artifact, reference, gains = (
-        [side[place] for place in judged] for side in (scored.artifact, scored.reference, scored.groups.gains)
+        side.take(judged) for side in (scored.artifact, scored.reference, scored.groups.gains)
     )
-    scorers = scored.groups.scorers | {"reversed": [-scores for scores in scored.reference]}
-    of_judged = {name: [scores[place] for place in judged] for name, scores in scorers.items()}
+    scorers = scored.groups.scorers | {"reversed": scored.reference.like(-scored.reference.flat)}
+    by_scores = {id(scores): scores.take(judged) for scores in scorers.values()}
+    of_judged = {name: by_scores[id(scores)] for name, scores in scorers.items()}
     bench = Bench.of(gains, reference, {name: of_judged[name] for name in SENTINELS}, cuts)
     columns = [_Column(name, values) for name, values in bench.columns(artifact, rerank_names.names(cuts)).items()]
     columns += _rows(bench, {**of_judged, "reference": reference}, asked)
@@ -169,7 +179,7 @@ def _row_names(cuts: Sequence[int]) -> list[tuple[str, str]]:
     return [(name, scorer) for name in names for scorer in rerank_names.SCORERS]
 
 
-def _rows(bench: Bench, scorers: dict[str, list[Any]], asked: Limits) -> list[_Column]:
+def _rows(bench: Bench, scorers: dict[str, Rows], asked: Limits) -> list[_Column]:
     """The headline metrics of every scorer, and for the sentinels whatever the limits look at."""
     rows, in_place = _row_names(bench.cuts), rerank_names.asked(asked)
     headline = list(dict.fromkeys(name for name, _ in rows))

@@ -7,7 +7,7 @@ from harness.records import TIER_NAMES, Exit, Request
 
 def why_blocked(request: Request, ended: Exit, said: str | None, measured: bool) -> str:
     """One sentence; empty when the child ended well and left measurements. ``said`` is the reason of ``blocked.json``."""
-    name = f"{request.tier} {TIER_NAMES[request.tier]} on {request.target.name}"
+    name = f"{request.tier} {TIER_NAMES[request.tier]} of {of(request)} on {request.target.name}"
     if ended.timed_out:
         return f"{name} was ended at its time limit after {ended.seconds:.1f} s"
     if ended.over_memory_bytes is not None:
@@ -23,3 +23,9 @@ def why_blocked(request: Request, ended: Exit, said: str | None, measured: bool)
     if ended.code != 0 or not measured:
         return f"{name} ended with exit code {ended.code} and no measurements; see stderr.log"
     return ""
+
+
+def of(request: Request) -> str:
+    """The candidate as a message names it: its id, with its revision where it has one."""
+    model, revision = request.candidate.model, request.candidate.revision
+    return f"{model} at revision {revision}" if revision is not None else model

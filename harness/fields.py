@@ -210,4 +210,6 @@ def _hint(value: Any, kind: inspect.Type) -> str:
             literals += [str(name) for name in item.values]
     if value in literals:  # the right characters, as text where a number is wanted
         return "write it without quotes"
+    if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]{16,}", value) and "text" not in words(kind):
+        return "a number has at most 15 digits, which JSON keeps exact"
     return suggest(value, literals) if isinstance(value, str) else ""

@@ -26,7 +26,8 @@ def run(gate: QualityGate, staging: Path, ladder_folder: Path, plan_digest: str)
         except KeyboardInterrupt:
             reason = INTERRUPTED
         except OSError as error:
-            reason = f"could not be started: {error.strerror}"
+            what = gate.command[0] if (ladder_folder / gate.folder).is_dir() else f"folder {gate.folder}"
+            reason = f"could not be started: {what}: {error.strerror}; correct the gate, or install what it calls"
         words = launch.machine_paths(root=staging, scratch=logs) | {str(ladder_folder.resolve()): "LADDER"}
         for stream in ("stdout", "stderr"):
             if (logs / stream).exists():

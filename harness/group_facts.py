@@ -117,14 +117,14 @@ def _kinds(groups: Sequence[Group]) -> dict[str, int]:
 
     positives = [sum(doc.gain > 0 for doc in group.candidates) for group in groups]
     sizes = [len(group.candidates) for group in groups]
-    texts = [{doc.text for doc in group.candidates} for group in groups]
-    labels = [{(doc.text, doc.gain) for doc in group.candidates} for group in groups]
+    texts = [len({doc.text for doc in group.candidates}) for group in groups]
+    labels = [len({(doc.text, doc.gain) for doc in group.candidates}) for group in groups]
     return {
         "without_positive": count(number == 0 for number in positives),
         "positives_only": count(number == size for number, size in zip(positives, sizes, strict=True)),
         "graded": count(len({doc.gain for doc in group.candidates} - {0.0}) > 1 for group in groups),
-        "same_text_twice": count(len(one) < size for one, size in zip(texts, sizes, strict=True)),
-        "same_text_two_gains": count(len(both) > len(one) for both, one in zip(labels, texts, strict=True)),
+        "same_text_twice": count(one < size for one, size in zip(texts, sizes, strict=True)),
+        "same_text_two_gains": count(both > one for both, one in zip(labels, texts, strict=True)),
         "few_candidates": count(size < FEW for size in sizes),
         "positives_first": count(map(_positives_first, groups)),
     }

@@ -7,27 +7,37 @@ there replaces nothing here, and is said to be missing. Verdicts are what each r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from harness.records import Lineage, Plan, Qualification, Record, Verdict
 
-State = Literal["current", "older", "superseded", "not intact"]
+State = Literal["current", "older", "superseded", "not intact", "another version"]
+VERIFIED = "every file of every root, by all rules of the bundle; the verdicts are the roots' claims"
+LISTED = (
+    "seal, manifest, the records shown; artifacts, raw samples and the other records are not rehashed: --verify; "
+    "the verdicts are the roots' claims"
+)
+"""What was looked at before a root was listed (docs/decisions/0012)."""
 
 
 class Seen(Record, frozen=True):
-    """One folder that was looked at. ``why`` is the first fault of one that is not intact; then there is nothing else to say."""
+    """One folder that was looked at. ``why`` is the first fault of one that is not intact; then there is nothing else to say.
+
+    ``version`` is the other version of qualify whose records this one cannot read; then there is no more to say either.
+    """
 
     name: str
     digest: str | None
     why: str = ""
+    version: str | None = None
     plan: Plan | None = None
     claim: Qualification | None = None
     lineage: Lineage | None = None
 
 
 class Line(Record, frozen=True):
-    """One root of a history. Of one that is not intact only its name, what it says its digest is, and ``notes`` are given.
+    """One root of a history. Of one that is not intact, or that another version made, only name, digest and ``notes`` are given.
 
     ``supersedes`` is a pair of digest and reason; ``preserved`` a digest and how many steps are carried from it.
     """
@@ -48,21 +58,26 @@ class Line(Record, frozen=True):
 
 
 class History(Record, frozen=True):
-    """Roots in the order in which they ended, those that are not intact last; what is odd about the whole; leftovers by name."""
+    """Roots in the order in which they ended, those that cannot be read last; what is odd about the whole; leftovers by name.
+
+    ``checked`` says what was looked at: ``LISTED`` is no verification.
+    """
 
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
     leftovers: tuple[str, ...]
+    checked: str = VERIFIED
 
 
-def history(seen: Sequence[Seen], leftovers: Sequence[str] = ()) -> History:
-    """Put what was seen in order.
+def history(seen: Sequence[Seen], leftovers: Sequence[str] = (), checked: str = VERIFIED) -> History:
+    """Put what was seen in order; ``checked`` is ``VERIFIED`` or ``LISTED``.
 
     *superseded*: another intact root here says that it replaces this one. *current*: of those that are not, the one of its
     ladder and model that ended last. *older*: the others. A fork and a missing root are notes.
     """
     intact = sorted((item for item in seen if item.claim is not None), key=lambda item: (_ended(item), item.name))
-    there = {item.digest: item.name for item in reversed(intact)}
+    foreign = [item for item in seen if item.version is not None]
+    there = {item.digest: item.name for item in (*foreign, *reversed(intact))}
     replaced_by: dict[str, list[str]] = {}
     for item in intact:
         for old in _lineage(item).supersedes:
@@ -72,13 +87,23 @@ def history(seen: Sequence[Seen], leftovers: Sequence[str] = ()) -> History:
     kept = {item.digest: {(k.origin, step) for k in _lineage(item).preserved for step in k.steps} for item in intact}
     lines = [_line(item, there, replaced_by, newest, kept) for item in intact]
     lines += [
-        Line(name=item.name, digest=item.digest, state="not intact", notes=(item.why,))
+        Line(name=item.name, digest=item.digest, state=_unread(item, replaced_by), notes=(item.why,))
         for item in sorted(seen, key=lambda item: item.name)
         if item.claim is None
     ]
     return History(
-        lines=tuple(lines), notes=tuple(_whole(intact, there, replaced_by)), leftovers=tuple(sorted(leftovers))
+        lines=tuple(lines),
+        notes=tuple(_whole(intact, there, replaced_by)),
+        leftovers=tuple(sorted(leftovers)),
+        checked=checked,
     )
+
+
+def _unread(item: Seen, replaced_by: Mapping[str, object]) -> State:
+    """The state of a root of which nothing is read. What another version made may well be replaced."""
+    if item.version is None:
+        return "not intact"
+    return "superseded" if item.digest in replaced_by else "another version"
 
 
 def _line(

@@ -17,6 +17,7 @@ from harness.fields import join, refuse, show, suggest
 from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
 from harness.ladder_schema import schema
 from harness.metrics import catalogue, cells
+from harness.metrics.metric import Metric
 from harness.metrics.rerank_names import SCORERS
 from harness.records import (
     TIERS,
@@ -147,8 +148,24 @@ def _check_tiers(ladder: Ladder) -> None:
             refuse(where, f"no tier above the goal {ladder.goal}", "a table", "remove it or raise the goal")
         if table is not None:
             _check_limits(table.limits, tier, f"{where}.limits")
+    if ladder.tiers.L1 is not None:
+        _check_lists(ladder.tiers.L1)
     if ladder.tiers.L3 is not None:
         data_rules.check(ladder.tiers.L3)
+
+
+def _check_lists(options: PerfOptions) -> None:
+    """A cell or level that stands twice would give two figures of one name."""
+    for name, table in (("sweep", options.sweep), ("load", options.load)):
+        for field in table.__struct_fields__ if table is not None else ():
+            numbers = getattr(table, field)
+            if isinstance(numbers, tuple) and len(set(numbers)) != len(numbers):
+                refuse(
+                    f"tiers.L1.{name}.{field}",
+                    "each number once",
+                    ", ".join(map(str, numbers)),
+                    "remove what stands twice",
+                )
 
 
 def _check_targets(ladder: Ladder) -> None:
@@ -256,7 +273,7 @@ def _check_bounds(limit: Limit, where: str) -> None:
         refuse(where, "bounds that a value can meet", got, "swap them")
 
 
-def _check_kind(limit: Limit, metric: catalogue.Metric, where: str) -> None:
+def _check_kind(limit: Limit, metric: Metric, where: str) -> None:
     """A bound must be of the metric's kind: ``at_most`` on a signature, or ``exactly: true`` on a count, could never be met."""
     word = {str: "text", bool: "true or false"}.get(metric.kind)
     if word is not None:

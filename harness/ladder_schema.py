@@ -1,6 +1,6 @@
 """The JSON Schema of a ladder, so that an editor completes and checks one while it is written.
 
-msgspec gives the structure; descriptions come from ``ladder_format.KEYS`` and the metrics of each tier from the catalogue.
+msgspec gives the structure; descriptions come from ``ladder_keys.KEYS`` and the metrics of each tier from the catalogue.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from harness.ladder_format import HUB_ID, KEYS, Ladder
+from harness.ladder_format import HUB_ID, Ladder
+from harness.ladder_keys import KEYS
 from harness.metrics import catalogue
 from harness.metrics.rerank_names import pattern
 from harness.records import TIERS, Tier

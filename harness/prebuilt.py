@@ -46,7 +46,7 @@ def _check_artifact_file(path: Path, named: str) -> None:
     if any(part.is_symlink() for part in (path, *path.parents[: named.count("/")])):
         raise CandidateError(f"{named}: expected a file of the artifact's folder, got a link; copy the file there")
     if not path.is_file():
-        got = "a folder" if path.exists() else "no such file"
+        got = "a folder" if path.is_dir() else "a pipe, socket or device" if path.exists() else "no such file"
         raise CandidateError(f"{named}: expected a file, got {got}; correct the path or export it again")
     with path.open("rb") as file:
         refuse_pointer(named, file.read(len(LFS_FIRST_BYTES)))

@@ -17,7 +17,7 @@ from evidence.seal import SealError
 from evidence.verify import VerifiedRoot, open_root
 from harness import judge, lineage, records
 from harness.environment import observe
-from harness.errors import AskedWrongly, RecordError
+from harness.errors import AskedWrongly, NotIntact, RecordError
 from harness.lineage import Step
 from harness.recheck import rejudge
 from harness.records import Environment, Lineage, Outcome, Plan, PlannedStep, Preserved, Superseded, Tier
@@ -106,7 +106,7 @@ def look_back(asked: Asked, plan: Plan, ladder_folder: Path) -> Past:
 
 def superseded(root: Path, reason: str, plan: Plan) -> Superseded:
     """The record of what is replaced. A failed climb may be replaced too. Raises AskedWrongly unless it is a root of this ladder."""
-    opened = _intact(root, "--supersede")
+    opened = intact(root, "--supersede")
     there = records.from_json(opened.read(records.PLAN), Plan, f"{root}/{records.PLAN}")
     for what, was, now in (
         ("ladder", there.ladder, plan.ladder),
@@ -122,16 +122,15 @@ def superseded(root: Path, reason: str, plan: Plan) -> Superseded:
 def reuse(root: Path, rerun: Sequence[str], plan: Plan, environment: Environment) -> Reuse:
     """What may be carried from ``root`` under ``plan``: every step that it has and that ``rerun`` does not name.
 
-    Raises AskedWrongly when any of these may not stand for a step that would run now.
+    Raises AskedWrongly when any of these may not stand for a step that would run now; NotIntact for a root that does not verify.
     """
     named = lineage.to_rerun(rerun, plan)
-    opened = _intact(root, "--preserve")
+    opened = intact(root, "--preserve")
     judged = rejudge(opened.read, opened.paths)
     if judged.records is None or not judged.holds:
         got = judged.faults[0].message if judged.faults else judged.why
-        raise AskedWrongly(
-            f"--preserve {root}: expected a root whose claim its samples bear out, got: {got}; see qualify verify"
-        )
+        said = f"--preserve {root}: expected a root whose claim its samples bear out, got: {got}; see qualify verify"
+        raise NotIntact(said, 20 if judged.faults else 30)
     found, own = judged.records, str(opened.digest)
     planned = [(target.name, step.tier) for target in plan.targets for step in target.steps]
     origins = {step: found.preserved.get(step, own) for step in planned if step in found.steps and step not in named}
@@ -142,12 +141,16 @@ def reuse(root: Path, rerun: Sequence[str], plan: Plan, environment: Environment
     return Reuse(opened, found, origins)
 
 
-def _intact(root: Path, option: str) -> VerifiedRoot:
-    opened = open_root(root)
+def intact(root: Path, option: str, digest: str | None = None) -> VerifiedRoot:
+    """The root that an option names, rehashed. Raises ``NotIntact``, and ``AskedWrongly`` where there is no folder."""
+    if not root.is_dir():
+        raise AskedWrongly(f"{option} {root}: expected the folder of a root, got none; check the path")
+    opened = open_root(root, digest)
     if not opened.report.ok:
         faults = opened.report.faults
         got = faults[0].message if faults else "one that could not be checked wholly"
-        raise AskedWrongly(f"{option} {root}: expected a root that is intact, got: {got}; see qualify verify")
+        said = f"{option} {root}: expected a root that is intact, got: {got}; see qualify verify"
+        raise NotIntact(said, 20 if faults else 30)
     return opened
 
 

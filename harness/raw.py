@@ -1,5 +1,7 @@
 """The raw samples of each stage as sealed beside its measurements. Numbers of ``measurements.json`` are derived from these.
 
+Long on purpose, as ``records``: one page says what a stage can leave.
+
 Arrays of logits are not here: ``reference.f32`` and ``artifact.f32`` are flat little-endian float32, one number a pair.
 Monotonic times are milliseconds of ``CLOCK_MONOTONIC``, the same clock for parent and child.
 """
@@ -7,8 +9,6 @@ Monotonic times are milliseconds of ``CLOCK_MONOTONIC``, the same clock for pare
 from __future__ import annotations
 
 from typing import Literal
-
-import msgspec
 
 from harness.records import Record, Value
 
@@ -136,16 +136,6 @@ class BuildRaw(Record, frozen=True):
     executed: dict[str, int] | None = None
 
 
-class Usage(Record, frozen=True):
-    """What a process had used by one moment, by the system's own count: processor time, context switches, and its most memory."""
-
-    user_s: float
-    system_s: float
-    voluntary_switches: int
-    involuntary_switches: int
-    high_water_bytes: int
-
-
 class GrowthRaw(Record, frozen=True):
     """Calls of ``shapes`` (batch, tokens) in mixed order: after call number i (from 1), ``rss_bytes[i - 1]`` were resident."""
 
@@ -157,8 +147,9 @@ class GrowthRaw(Record, frozen=True):
 class PerfRaw(Record, frozen=True):
     """``samples.json`` of L1: every call's milliseconds. ``events_ms`` are monotonic times; ``shapes`` the micro-batches of a call.
 
-    ``ended_by`` says what ended the steady calls: the ``interval`` of the median was narrow enough, or a cap was met. ``usage``
-    is by event, where the system counts; ``growth`` is null where no call was asked for or the system does not tell.
+    ``ended_by`` says what ended the steady calls: the ``interval`` of the median was narrow enough, or a cap was met. ``switches``
+    are the process's involuntary context switches by the first steady call and by the end of the last, null where the system does not
+    count them; ``growth`` is null where no call was asked for or the system does not tell.
     """
 
     format: Literal[1]
@@ -172,7 +163,7 @@ class PerfRaw(Record, frozen=True):
     shapes: tuple[tuple[int, int], ...]
     events_ms: dict[str, float]
     ended_by: Literal["interval", "calls", "seconds"] = "calls"
-    usage: dict[str, Usage] = msgspec.field(default_factory=dict)
+    switches: tuple[int, int] | None = None
     growth: GrowthRaw | None = None
 
 
@@ -427,7 +418,7 @@ class ScoresRaw(Record, frozen=True):
     providers: tuple[str, ...]
 
 
-class QueryScores(Record, frozen=True):
+class QueryScores(Record, frozen=True, gc=False):
     """The metrics of one query for one scorer by name (``ndcg_at_10``, ``map``), expected over ties.
 
     ``worst`` and ``best`` hold those that ties leave open: the value of the worst and of the best order of the ties.
@@ -438,7 +429,7 @@ class QueryScores(Record, frozen=True):
     best: dict[str, float]
 
 
-class QueryRow(Record, frozen=True):
+class QueryRow(Record, frozen=True, gc=False):
     """One query of L3; null where a group has no positive or a score is not finite. ``judged`` groups count in the means.
 
     ``agreement`` is by name how alike artifact and reference rank; a name is absent where nothing can be said (overlap at k with at

@@ -30,16 +30,14 @@ import msgspec
 from evidence.manifest import MANIFEST_NAME, Fault, digest_of, parse_digests
 from harness import (
     crosscheck,
-    data,
     derive,
     derive_rerank,
-    group_facts,
     judge,
-    ladder,
     lineage,
     made_by,
     plan,
     recheck_gates,
+    recheck_plan,
     records,
     sealed_files,
 )
@@ -97,12 +95,12 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
     sealed = partial(_sealed, read, frozenset(paths))
     read, paths = merged(found.lineage, read, paths)
     here = Where(found.plan, read, sealed, made_by.another(found.environment))
-    faults += _plan_faults(here)
+    faults += recheck_plan.plan_faults(here)
     plan_digest = digest_of(read(records.PLAN))
-    faults += _data_faults(here)
+    faults += recheck_plan.data_faults(here)
     for origin, its in found.origins.items():
         place = records.origin_folder(origin)
-        faults += _plan_faults(Where(its.plan, read, sealed, made_by.another(its.environment)), place)
+        faults += recheck_plan.plan_faults(Where(its.plan, read, sealed, made_by.another(its.environment)), place)
     outcomes: dict[tuple[str, Tier], Outcome] = {}
     counted: dict[tuple[str, Tier], tuple[Measurement, ...]] = {}
     total = sum(len(target.steps) for target in found.plan.targets)
@@ -154,35 +152,6 @@ def _told(judged: Rejudged, others: Collection[str]) -> Rejudged:
 
 def _fault(rule: str, path: str, message: str) -> Fault:
     return Fault(rule, path, message)
-
-
-def _plan_faults(where: Where, place: str = "") -> Iterator[Fault]:
-    """Q-LADDER: the same ladder, candidate and data give the same plan, so no limit was changed in between."""
-    sealed, at = where.plan, place + records.LADDER
-    ladder_bytes, rule = where.read(at), made_by.rule("Q-LADDER", where.foreign)
-    try:
-        asked = ladder.parse(ladder_bytes, records.LADDER)
-        prebuilt = {t.name: t.artifact for t in sealed.targets if t.artifact is not None}
-        made = plan.make(asked, ladder_bytes, sealed.candidate, sealed.inputs, prebuilt, sealed.only)
-    except QualifyError as error:
-        yield _fault(rule, at, f"{at}: expected a ladder that gives the sealed plan, got: {error}")
-        return
-    yield from differences(rule, place + records.PLAN, msgspec.to_builtins(sealed), msgspec.to_builtins(made))
-
-
-def _data_faults(where: Where) -> Iterator[Fault]:
-    """Q-DATA: the groups counted again. That they are the bytes which the plan pins is for the bundle to say."""
-    sealed = where.plan
-    fact, options = sealed.inputs.groups, sealed.options.L3
-    if fact is None or options is None:
-        return
-    try:
-        groups = data.read_groups(where.read(records.GROUPS), records.GROUPS)
-        found = group_facts.disagreements(fact, groups, options, sealed.seed)
-    except (QualifyError, OSError, LookupError) as error:
-        found = [f"expected groups, got: {error}"]
-    for text in found:
-        yield _fault(made_by.rule("Q-DATA", where.foreign), records.PLAN, f"{records.PLAN}: inputs.groups: {text}")
 
 
 def _carried(

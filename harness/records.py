@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
@@ -597,8 +598,29 @@ def measured(
 
 def to_json(value: Any) -> bytes:
     """The one JSON spelling of a record. Raises ``ValueError`` when a NaN or infinity is in it."""
+    quick = _quick(value)
+    if quick is not None and b"null" not in quick:  # as null stands there what is null, and what is no number
+        return quick
     plain = msgspec.to_builtins(value)
     return (json.dumps(plain, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=True) + "\n").encode("ascii")
+
+
+_ENCODER = msgspec.json.Encoder(order="sorted")
+_OTHERWISE = re.compile(rb"(?:0\.0000[0-9]*|e-?[0-9]+),?$", re.MULTILINE)
+"""Numbers that msgspec spells otherwise than ``json``: below 1e-4, and from 1e16 on. In this spelling each ends its line."""
+
+
+def _quick(value: Any) -> bytes | None:
+    """``to_json`` in a tenth of the time, with null also for a NaN or infinity; None where that may be another spelling."""
+    try:
+        data = msgspec.json.format(_ENCODER.encode(value), indent=2) + b"\n"
+    except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return None
+    if (
+        not data.isascii() or b"\x7f" in data or _OTHERWISE.search(data)
+    ):  # json writes what is not printable ASCII as an escape
+        return None
+    return data
 
 
 def parse_json(data: bytes) -> Any:
@@ -608,6 +630,12 @@ def parse_json(data: bytes) -> Any:
 
 def from_json(data: bytes, kind: type[T], where: str) -> T:
     """Read a record from bytes. Raises ``RecordError`` with the place; see the module's docstring for what is refused."""
+    try:
+        value = msgspec.json.decode(data, type=kind)
+        if _quick(value) == data:  # then it has its one spelling, so no key twice and no NaN
+            return value
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        pass  # what is wrong with it is said below
     try:
         value = msgspec.convert(parse_json(data), kind, strict=True)
         if to_json(value) != data:

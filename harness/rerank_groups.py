@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from harness.metrics.rows import Rows
 
 
 @lru_cache(maxsize=1)
@@ -27,40 +27,56 @@ def read_groups(raw: bytes) -> Groups:
 
 
 class Groups:
-    """Groups with their gains, those that can be judged, and the scorers that need no model; rows of shape (candidates,), float64."""
+    """Groups with their gains, those that can be judged, and the scorers that need no model, as ``Rows``."""
 
     def __init__(self, groups: tuple[data.Group, ...]) -> None:
         self.groups = groups
 
     @cached_property
-    def gains(self) -> list[Floats]:
+    def gains(self) -> Rows:
         """The gains of each group's candidates."""
         import numpy as np
 
-        return [np.array([doc.gain for doc in group.candidates]) for group in self.groups]
+        from harness.metrics.rows import Rows
+
+        flat = np.array([doc.gain for group in self.groups for doc in group.candidates], dtype=np.float64)
+        return Rows(flat, [len(group.candidates) for group in self.groups])
 
     @cached_property
-    def judged(self) -> list[int]:
+    def judged(self) -> NDArray[np.int64]:
         """Places of the groups with a positive and a negative candidate."""
-        return [place for place, row in enumerate(self.gains) if 0 < (row > 0).sum() < len(row)]
+        import numpy as np
+
+        positives = self.gains.count(self.gains.flat > 0)
+        return np.flatnonzero((positives > 0) & (positives < self.gains.sizes))
 
     @cached_property
-    def scorers(self) -> dict[str, list[Floats]]:
+    def scorers(self) -> dict[str, Rows]:
         """By name what each scorer gives. Random and constant are one tie over the whole group: the same expectation."""
         import numpy as np
 
         from harness.metrics import lexical
 
-        texts = [[doc.text for doc in group.candidates] for group in self.groups]
-        found = [lexical.matches(group.query, row) for group, row in zip(self.groups, texts, strict=True)]
-        nothing = [np.zeros(len(row)) for row in texts]
+        gains = self.gains
+        length, overlap, bm25 = (np.empty(gains.flat.size) for _ in range(3))
+        for place, group in enumerate(self.groups):
+            its = slice(gains.starts[place], gains.starts[place + 1])
+            texts = [doc.text for doc in group.candidates]
+            found = lexical.matches(group.query, texts)
+            length[its], overlap[its], bm25[its] = (
+                lexical.length_scores(texts),
+                lexical.overlap(found),
+                lexical.bm25(found),
+            )
+        nothing = gains.like(np.zeros(gains.flat.size))
+        within = np.arange(gains.flat.size) - np.repeat(gains.starts[:-1], gains.sizes)
         return {
             "constant": nothing,
             "random": nothing,
-            "length": [np.array(lexical.length_scores(row)) for row in texts],
-            "nan": [np.full(len(row), np.nan) for row in texts],
-            "source_order": [-np.arange(float(len(row))) for row in texts],
-            "oracle": self.gains,
-            "word_overlap": [np.array(lexical.overlap(row)) for row in found],
-            "bm25": [np.array(lexical.bm25(row)) for row in found],
+            "length": gains.like(length),
+            "nan": gains.like(np.full(gains.flat.size, np.nan)),
+            "source_order": gains.like(-within),
+            "oracle": gains,
+            "word_overlap": gains.like(overlap),
+            "bm25": gains.like(bm25),
         }

@@ -15,6 +15,7 @@ from harness.approval import Asked, Review
 from harness.diff_values import Diff, Side
 from harness.environment import observe
 from harness.errors import AskedWrongly
+from harness.files import read_small
 from harness.gate import Gates
 from harness.policy import Policy
 from harness.records import Qualification, from_json, to_json
@@ -82,7 +83,7 @@ def review(
 
 
 def _read(root: Path, policy_file: Path, baseline: Path | None) -> _Files:
-    data = sides.read_small(policy_file)
+    data = read_small(policy_file)
     asked = policy.parse(data, policy_file.name)
     folder = policy_file.parent
     named: Named | None = None
@@ -94,7 +95,7 @@ def _read(root: Path, policy_file: Path, baseline: Path | None) -> _Files:
     if asked.ladder is not None:
         from harness.ladder import parse
 
-        own = (asked.ladder, sides.read_small(folder / asked.ladder))
+        own = (asked.ladder, read_small(folder / asked.ladder))
         parse(own[1], own[0])
     return _Files(asked, digest_of(data), folder, named, own)
 
@@ -102,7 +103,7 @@ def _read(root: Path, policy_file: Path, baseline: Path | None) -> _Files:
 def _earlier(path: Path | None) -> tuple[Review, str] | None:
     if path is None:
         return None
-    data = sides.read_small(path, 1 << 24)
+    data = read_small(path, 1 << 24)
     return from_json(data, Review, path.name), hashlib.sha256(data).hexdigest()
 
 

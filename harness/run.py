@@ -102,7 +102,7 @@ def prepare(
 def read_ladder(path: Path) -> bytes:
     """The bytes of a ladder file. Raises AskedWrongly."""
     try:
-        return path.read_bytes()
+        return sources.file_bytes(path)
     except OSError as error:
         raise AskedWrongly(
             f"{path}: expected a ladder file, got {error.strerror}; give the path of a YAML ladder"

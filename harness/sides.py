@@ -15,6 +15,7 @@ from harness import records
 from harness.answer import Checked, check
 from harness.diff_values import Side
 from harness.errors import AskedWrongly
+from harness.files import read_small
 from harness.history import Line
 from harness.policy import parse_pin
 from harness.root import merged
@@ -97,12 +98,3 @@ def side(checked: Checked) -> Side:
     opened = checked.opened
     read, _ = merged(found.lineage, opened.read, opened.paths)
     return Side(str(checked.path), str(opened.digest), opened.read(records.LADDER), checked.judged, read)
-
-
-def read_small(path: Path, limit_bytes: int = 1 << 20) -> bytes:
-    """The start of a file of the user's, at most one byte more than what any reader here accepts. Raises ``AskedWrongly``."""
-    try:
-        with path.open("rb") as file:
-            return file.read(limit_bytes + 1)
-    except OSError as error:
-        raise AskedWrongly(f"{path}: expected a file, got {error.strerror}; correct the path") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import msgspec
@@ -38,10 +39,17 @@ def load(
     return selected.groups, facts(selected, source=named, bounds=asked)
 
 
+def file_bytes(path: Path) -> bytes:
+    """The bytes of a file. Raises OSError, also for a pipe or a device: nobody may ever write its end."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "a pipe, socket or device")
+    return path.read_bytes()
+
+
 def read_bytes(path: Path, named: str, kind: str) -> bytes:
     """The bytes of a data file of the ladder. Raises ``AskedWrongly``."""
     try:
-        return path.read_bytes()
+        return file_bytes(path)
     except OSError as error:
         raise AskedWrongly(
             f"{named}: expected {kind} beside the ladder, got {error.strerror}; correct the path in the ladder"

@@ -1,30 +1,43 @@
-"""Read every root in a folder through the verifier. Nothing is read from one that does not verify."""
+"""Read every root in a folder: through the verifier, or, for a listing, only the records that it shows.
+
+Whatever decides something (which root is the baseline, whether a review is fresh) goes through the verifier. A listing holds the
+records it shows against the manifest, and that against the seal, and says so; it is no verification (docs/decisions/0012).
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from evidence import seal
-from evidence.manifest import MANIFEST_NAME, SEAL_NAME
-from evidence.verify import open_root
-from harness import records
+from evidence.manifest import MANIFEST_NAME, SEAL_NAME, Fault
+from evidence.verify import glance, open_root
+from harness import VERSION, made_by, records
 from harness.errors import AskedWrongly, RecordError
-from harness.history import History, Seen, history
+from harness.history import LISTED, VERIFIED, History, Seen, history
 from harness.records import Lineage, Plan, Qualification, from_json
 
 _SIGNS = (SEAL_NAME, MANIFEST_NAME, records.PLAN, records.CLAIM)
 """A folder that holds one of these was meant as a root."""
+_SHOWN = (records.PLAN, records.CLAIM, records.LINEAGE, records.ENVIRONMENT)
 FEW = 16
 """Fewer roots than this are looked at before other processes would have started."""
 
 
-def survey(folder: Path, progress: Callable[[int, int], None] | None = None, without: str | None = None) -> History:
+def survey(
+    folder: Path,
+    progress: Callable[[int, int], None] | None = None,
+    without: str | None = None,
+    *,
+    verified: bool = True,
+) -> History:
     """The history of the roots in ``folder``, not of those deeper. ``progress`` counts roots.
 
-    The root with the digest ``without`` is left out, so that what is current without it can be told.
-    Staging folders and ``quarantine/`` are no roots; those whose process is gone are named as leftovers. Raises AskedWrongly.
+    The root with the digest ``without`` is left out, so that what is current without it can be told. ``verified`` false is for a
+    listing: of each root only the records shown are read. Staging folders and ``quarantine/`` are no roots; those whose process is
+    gone are named as leftovers. Raises AskedWrongly.
     """
     try:
         entries = sorted(entry for entry in folder.iterdir() if entry.is_dir())
@@ -35,40 +48,54 @@ def survey(folder: Path, progress: Callable[[int, int], None] | None = None, wit
     left = seal.leftovers(folder)
     roots = [entry for entry in entries if not seal.is_aside(entry) and any((entry / sign).exists() for sign in _SIGNS)]
     seen: list[Seen] = []
-    for found in _all(roots):
+    for found in _all(roots, verified=verified):
         seen.append(found)
         if progress is not None:
             progress(len(seen), len(roots))
     seen = [item for item in seen if without is None or item.digest != without]
-    return history(seen, [path.relative_to(folder).as_posix() for path in left])
+    leftovers = [path.relative_to(folder).as_posix() for path in left]
+    return history(seen, leftovers, VERIFIED if verified else LISTED)
 
 
-def _all(roots: Sequence[Path]) -> Iterator[Seen]:
+def _all(roots: Sequence[Path], *, verified: bool) -> Iterator[Seen]:
     """Look at each root, in order; at many, in as many processes as there are processors: hashing and parsing are most of it."""
+    look = partial(_look, verified=verified)
     if len(roots) < FEW:
-        yield from map(_look, roots)
+        yield from map(look, roots)
         return
     from concurrent.futures import ProcessPoolExecutor
 
     processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
     with ProcessPoolExecutor(processes) as pool:
-        yield from pool.map(_look, roots, chunksize=4)
+        yield from pool.map(look, roots, chunksize=4)
 
 
-def _look(root: Path) -> Seen:
+def _look(root: Path, *, verified: bool) -> Seen:
+    if not verified:
+        found = glance(root, _SHOWN)
+        return _seen(root, found.digest, found.faults, found.files)
     opened = open_root(root)
-    if not opened.report.ok:
-        faults = opened.report.faults
+    whole = opened.report.ok
+    files = {path: opened.read(path) for path in _SHOWN} if whole else {}
+    return _seen(root, opened.digest, opened.report.faults, files)
+
+
+def _seen(root: Path, digest: str | None, faults: Sequence[Fault], files: Mapping[str, bytes]) -> Seen:
+    """What the records say; nothing where there is a fault, or where they do not read."""
+    if not files:
         why = f"{faults[0].rule} {faults[0].message}" if faults else "not every check could run"
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        return Seen(name=root.name, digest=opened.digest, why=why + more)
+        return Seen(name=root.name, digest=digest, why=why + more)
     try:
         return Seen(
             name=root.name,
-            digest=opened.digest,
-            plan=from_json(opened.read(records.PLAN), Plan, records.PLAN),
-            claim=from_json(opened.read(records.CLAIM), Qualification, records.CLAIM),
-            lineage=from_json(opened.read(records.LINEAGE), Lineage, records.LINEAGE),
+            digest=digest,
+            plan=from_json(files[records.PLAN], Plan, records.PLAN),
+            claim=from_json(files[records.CLAIM], Qualification, records.CLAIM),
+            lineage=from_json(files[records.LINEAGE], Lineage, records.LINEAGE),
         )
     except RecordError as error:
-        return Seen(name=root.name, digest=opened.digest, why=str(error))
+        version = made_by.stated(files.__getitem__)
+        if version is None or version == VERSION:
+            return Seen(name=root.name, digest=digest, why=str(error))
+        return Seen(name=root.name, digest=digest, why=made_by.why([version]), version=version)

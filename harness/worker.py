@@ -20,7 +20,7 @@ import traceback
 from importlib import metadata
 from pathlib import Path
 
-from harness import derive, derive_rerank, process
+from harness import derive, derive_rerank, ending, process
 from harness.errors import AskedWrongly, Blocked, QualifyError, Unavailable
 from harness.launch import machine_paths
 from harness.raw import BlockedRaw
@@ -121,7 +121,7 @@ def _step(
         if request.tier == "L3":
             job.write_record("per_query.json", derive_rerank.per_query(request, job.read))
     except QualifyError as error:
-        job.write_record("blocked.json", BlockedRaw(format=1, reason=clean(_one_line(str(error)))))
+        job.write_record("blocked.json", BlockedRaw(format=1, reason=clean(_one_line(_named(request, error)))))
         return BLOCKED
     except Exception as error:  # noqa: BLE001 - the one place that turns a library's exception into BLOCKED
         traceback.print_exc()
@@ -143,6 +143,12 @@ def _stay_on(cpus: tuple[int, ...] | None) -> None:
     os.sched_setaffinity(0, cpus)
 
 
+def _named(request: Request, error: QualifyError) -> str:
+    """The error, and of which model of a hub at which revision, where it does not say so itself."""
+    of = ending.of(request)
+    return f"{error}" if request.candidate.revision is None or of in str(error) else f"{of}: {error}"
+
+
 def _broke(request: Request, error: Exception) -> str:
     """One sentence: what broke, the exception's class and last line, and the versions it broke with."""
     versions = ", ".join(f"{name} {_version(name)}" for name in LIBRARIES)
@@ -150,9 +156,7 @@ def _broke(request: Request, error: Exception) -> str:
     said = f": {_one_line(lines[-1])}" if lines else ""
     do = "; pip install '.[run]' brings what is missing" if isinstance(error, ModuleNotFoundError) else ""
     named = f"{type(error).__module__}.{type(error).__name__}"
-    model, revision = request.candidate.model, request.candidate.revision
-    of = f"{model} at revision {revision}" if revision is not None else model
-    return f"{TIER_NAMES[request.tier]} of {of} ended with {named}{said} ({versions}){do}"
+    return f"{TIER_NAMES[request.tier]} of {ending.of(request)} ended with {named}{said} ({versions}){do}"
 
 
 def _one_line(text: str) -> str:

@@ -60,17 +60,3 @@ def test_what_the_page_on_inspect_shows_is_what_the_command_prints() -> None:
     )[0]
     said = qualify(*command.split(), folder=REPO)
     assert (said.code, said.out) == (0, shown)
-
-
-DATA = TEXTS["docs/how-to-bring-your-own-data.md"]
-
-
-@pytest.mark.parametrize("text", re.findall(r"```yaml\n# L3\n(.*?)```", DATA, re.DOTALL))
-def test_every_way_to_bring_data_in_the_docs_is_a_tier_that_a_ladder_takes(text: str) -> None:
-    indented = "".join(f"    {line}\n" for line in text.splitlines())
-    tiers = "".join(f"  {tier}: {{limits: {{{limit}}}}}\n" for tier, limit in BELOW.items())
-    whole = f"format: 1\nname: mine\ncandidate: {{model: ./model}}\ntiers:\n{tiers}  L3:\n{indented}targets: [{{precision: fp32}}]\n"
-    assert ladder.parse(whole.encode()).tiers.L3 is not None
-
-
-BELOW = {"L0": "opset: {exactly: 17}", "L1": "p50_ms: {at_most: 100}", "L2": "max_abs_gap: {at_most: 1e-3}"}

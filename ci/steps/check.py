@@ -1,14 +1,17 @@
-"""Verify a root, compare it with a baseline, and tell the runner.
+"""Verify a root, compare it with a baseline or review it under a policy, and tell the runner.
 
 Settings: ``QUALIFY_BIN`` (an environment without torch), ``ROOT``, ``EXPECT`` (a digest), ``LADDER`` (judge under it), ``BASELINE``,
-``POLICY``, ``PLACE`` (a folder for what is written). Writes ``PLACE/report.md``, also the job summary, and prints annotations.
-Outputs: ``digest``, ``verdict``, ``code``, ``markdown``. The step does not fail by a verdict; ``decide.py`` does.
+``POLICY``, ``REVIEW`` (true: with a policy, `qualify review` answers in place of the comparison), ``PLACE`` (a folder for what is
+written). Writes ``PLACE/report.md``, also the job summary, and prints annotations.
+Outputs: ``digest``, ``verdict``, ``code``, ``markdown``, and ``review``, the folder of a review's files. The step
+does not fail by a verdict; ``decide.py`` does.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import runner
@@ -36,7 +39,13 @@ def main() -> int:
             print(
                 "::error title=qualify%3A the evidence is not intact::See the job summary; rely on nothing in this root."
             )
-    if baseline := runner.setting("BASELINE"):
+    review = ""
+    if runner.setting("REVIEW") == "true" and runner.setting("POLICY"):
+        review = tempfile.mkdtemp(prefix="review-", dir=place)
+        part, code = _review(root, Path(review))
+        parts.append(part)
+        codes.append(code)
+    elif baseline := runner.setting("BASELINE"):
         part, code = _compare(baseline, root)
         parts.append(part)
         codes.append(code)
@@ -48,6 +57,7 @@ def main() -> int:
         verdict=str(answer.get("verdict") or "NONE"),
         code=runner.worst(*codes),
         markdown=markdown,
+        review=review,
     )
     return 0
 
@@ -56,6 +66,19 @@ def _json(text: str) -> dict[str, object]:
     """The answer; nothing where the command ended without one."""
     found = json.loads(text) if text.strip() else {}
     return found if isinstance(found, dict) else {}
+
+
+def _review(root: str, folder: Path) -> tuple[str, int]:
+    """The review as Markdown, and its exit code; its files are left in ``folder``."""
+    options = ["--policy", runner.setting("POLICY"), "--out", str(folder)]
+    for name in ("BASELINE", "EXPECT"):
+        if value := runner.setting(name):
+            options += [f"--{name.lower()}", value]
+    said = runner.qualify("review", *options, "--", root)
+    written = list(folder.glob("*.review.md"))
+    if not written:
+        return f"### Review\n\nThere is no review: `qualify review` ended {said.code}; see the log.\n", said.code
+    return written[0].read_text(encoding="utf-8"), said.code
 
 
 def _compare(baseline: str, root: str) -> tuple[str, int]:

@@ -11,50 +11,55 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.metrics.ranking import blocks, padded
+from harness.metrics.padding import blocks
+from harness.metrics.rows import Rows
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
 
 _CELLS = 1 << 18  # padded candidates looked at together, where a group needs as many cells as it has candidates squared
 
 
-def kendall_tau_b(reference: Sequence[Floats], scores: Sequence[Floats]) -> Floats:
+def kendall_tau_b(reference: Rows | Sequence[ArrayLike], scores: Rows | Sequence[ArrayLike]) -> Floats:
     """Kendall's tau-b of each group, -1 to 1 (Kendall 1945, "The treatment of ties in ranking problems").
 
     Where one side ties all candidates it is 0/0: 0 here, since nothing of the order is kept; 1 where both do, which is the
     same ranking. O(candidates**2) a group.
     """
-    found = np.full(len(reference), np.nan)
-    sizes = np.array([len(row) for row in reference], dtype=np.int64)
+    left_side, right_side = Rows.of(reference), Rows.of(scores)
+    finite = left_side.finite() & right_side.finite()
+    found = np.full(len(left_side), np.nan)
+    sizes = left_side.sizes
     for rows in blocks(sizes**2, 16 * _CELLS):
-        one, other = (padded([side[row] for row in rows], np.nan) for side in (reference, scores))
+        one, other = (side.take(rows).padded(np.nan) for side in (left_side, right_side))
         first, second = _signs(one), _signs(other)
         both, left, right = (
             np.sum(a * b, axis=(1, 2), dtype=np.int64) for a, b in ((first, second), (first, first), (second, second))
         )
         size = np.sqrt(left.astype(np.float64) * right)
         tau = np.where(size > 0, both / np.maximum(size, 1), np.where((left == 0) & (right == 0), 1.0, 0.0))
-        found[rows] = np.where(_finite(reference, scores, rows), tau, np.nan)
+        found[rows] = np.where(finite[rows], tau, np.nan)
     return found
 
 
-def overlap(reference: Sequence[Floats], scores: Sequence[Floats], k: int) -> Floats:
+def overlap(reference: Rows | Sequence[ArrayLike], scores: Rows | Sequence[ArrayLike], k: int) -> Floats:
     """Share (0 to 1) of the scorer's first k that belong to the reference's first k; at k = 1, top-1 agreement.
 
     A candidate belongs when its reference score is at least the k-th greatest, so ties there lose nothing. Ties of the scorer
     across its k-th place are taken in every order, and the mean is given. NaN also where every candidate belongs
     (k >= candidates, or a reference tied all the way down): any scorer would agree.
     """
-    found = np.full(len(reference), np.nan)
-    sizes = np.array([len(row) for row in reference], dtype=np.int64)
+    left_side, right_side = Rows.of(reference), Rows.of(scores)
+    finite = left_side.finite() & right_side.finite()
+    found = np.full(len(left_side), np.nan)
+    sizes = left_side.sizes
     for rows in blocks(sizes, 4 * _CELLS):
-        decided = rows[_finite(reference, scores, rows) & (sizes[rows] > k)]
+        decided = rows[finite[rows] & (sizes[rows] > k)]
         if not len(decided):
             continue
-        one, other = (padded([side[row] for row in decided], -np.inf) for side in (reference, scores))
+        one, other = (side.take(decided).padded(-np.inf) for side in (left_side, right_side))
         belongs = one >= _kth(one, k)
         edge = _kth(other, k)
         above, tied = other > edge, other == edge
@@ -74,9 +79,3 @@ def _signs(values: Floats) -> NDArray[np.int8]:
     """Sign of every difference, shape (rows, n, n); 0 where either is NaN."""
     left, right = values[:, :, np.newaxis], values[:, np.newaxis, :]
     return (left > right).astype(np.int8) - (left < right).astype(np.int8)
-
-
-def _finite(reference: Sequence[Floats], scores: Sequence[Floats], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return np.array(
-        [bool(np.isfinite(reference[row]).all() and np.isfinite(scores[row]).all()) for row in rows], dtype=np.bool_
-    )

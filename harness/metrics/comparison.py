@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from harness.metrics.bootstrap import LARGE, bootstrap
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -54,7 +56,7 @@ def ratio_of_means(baseline_ms: ArrayLike, candidate_ms: ArrayLike, seed: int) -
 def paired_means(deltas: ArrayLike, seed: int) -> tuple[Estimate, ...] | None:
     """The mean of each column of ``deltas``, shape (queries, columns), queries drawn with replacement, all columns by the same draws.
 
-    None for fewer than 2 queries, or a delta that is not finite.
+    From ``LARGE`` queries on as ``bootstrap`` gives it. None for fewer than 2 queries, or a delta that is not finite.
     """
     values = np.asarray(deltas, dtype=np.float64)
     if values.ndim != 2 or values.shape[0] < 2 or not np.isfinite(values).all():
@@ -62,6 +64,9 @@ def paired_means(deltas: ArrayLike, seed: int) -> tuple[Estimate, ...] | None:
     if not values.any():
         return tuple(Estimate(0.0, 0.0, 0.0) for _ in range(values.shape[1]))
     count = values.shape[0]
+    if count >= LARGE:
+        found = [interval for interval in bootstrap(values, seed, RESAMPLES) if interval is not None]
+        return tuple(Estimate(mean, min(low, mean), max(high, mean)) for mean, low, high in found)
     generator = np.random.Generator(np.random.PCG64(seed))
     means = np.empty((RESAMPLES, values.shape[1]))
     for row in range(RESAMPLES):

@@ -21,11 +21,13 @@ Common rules, stated once (docs/ranking-metrics.md gives the formulas):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from harness.metrics.padding import blocks
+from harness.metrics.rows import Rows
 from harness.records import Record
 
 if TYPE_CHECKING:
@@ -101,7 +103,10 @@ class _Ranked(NamedTuple):
 
 
 def spreads(
-    scores: Sequence[ArrayLike], gains: Sequence[ArrayLike], cuts: Sequence[int], families: Sequence[str] = FAMILIES
+    scores: Rows | Sequence[ArrayLike],
+    gains: Rows | Sequence[ArrayLike],
+    cuts: Sequence[int],
+    families: Sequence[str] = FAMILIES,
 ) -> dict[str, Spread]:
     """``map`` and, for every family and cut-off k, e.g. ``ndcg_at_10``, of all groups at once: float64 of shape (groups,)."""
     for k in cuts:
@@ -109,8 +114,8 @@ def spreads(
     score, gain = _groups(scores, gains)
     names = [f"{family}_at_{k}" for family in families for k in cuts] + ["map"]
     found = {name: Spread(*np.full((3, len(score)), np.nan)) for name in names}
-    for rows in _blocks(np.array([len(row) for row in score], dtype=np.int64)):
-        part = _block([score[row] for row in rows], [gain[row] for row in rows], cuts, families)
+    for rows in blocks(score.sizes, _CELLS):
+        part = _block(score.take(rows), gain.take(rows), cuts, families)
         for name, spread in part.items():
             for whole, piece in zip(found[name], spread, strict=True):
                 whole[rows] = piece
@@ -139,60 +144,41 @@ def oracle(gains: ArrayLike, k: int) -> GroupMetrics | None:
     return group_metrics(gains, gains, k)
 
 
-def padded(rows: Sequence[Floats], fill: float) -> Floats:
-    """Arrays of different length as one, float64 of shape (rows, longest), ``fill`` behind the end of each."""
-    sizes = np.array([len(row) for row in rows], dtype=np.int64)
-    made = np.full((len(rows), int(sizes.max(initial=0))), fill)
-    made[np.arange(made.shape[1]) < sizes[:, np.newaxis]] = np.concatenate(rows) if len(rows) else []
-    return made
-
-
-def blocks(sizes: Integers, cells: int) -> Iterator[Integers]:
-    """Indices of rows that are looked at together: rows of like size, padded to at most about ``cells`` cells."""
-    order = np.argsort(sizes, kind="stable")[::-1]
-    begin = 0
-    while begin < len(order):
-        longest = max(1, int(sizes[order[begin]]))
-        end = begin + max(1, cells // longest)
-        yield order[begin:end]
-        begin = end
-
-
-def _blocks(sizes: Integers) -> Iterator[Integers]:
-    return blocks(sizes, _CELLS)
-
-
 def _check_cut(k: int) -> None:
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         message = f"k: expected a whole number >= 1, got {k!r}"
         raise ValueError(message)
 
 
-def _groups(scores: Sequence[ArrayLike], gains: Sequence[ArrayLike]) -> tuple[list[Floats], list[Floats]]:
-    """Both as float64, a row a group. Raises ``ValueError`` for what is no group (see the module's rules)."""
-    score = [np.asarray(row, dtype=np.float64) for row in scores]
-    gain = [np.asarray(row, dtype=np.float64) for row in gains]
-    if len(score) != len(gain):
-        message = f"scores and gains: expected as many groups of both, got {len(score)} and {len(gain)}"
+def _groups(scores: Rows | Sequence[ArrayLike], gains: Rows | Sequence[ArrayLike]) -> tuple[Rows, Rows]:
+    """Both, a row a group. Raises ``ValueError`` for what is no group (see the module's rules)."""
+    if len(scores) != len(gains):
+        message = f"scores and gains: expected as many groups of both, got {len(scores)} and {len(gains)}"
         raise ValueError(message)
-    for one, other in zip(score, gain, strict=True):
-        if one.ndim != 1 or one.shape != other.shape:
-            message = f"scores and gains: expected one shape (candidates,), got {one.shape} and {other.shape}"
-            raise ValueError(message)
-    every = np.concatenate(gain) if gain else np.zeros(0)
-    if not (every >= 0).all() or np.isinf(every).any():
+    if not (isinstance(scores, Rows) and isinstance(gains, Rows)):
+        for one, other in zip(scores, gains, strict=True):
+            if np.ndim(one) != 1 or np.shape(one) != np.shape(other):
+                message = (
+                    f"scores and gains: expected one shape (candidates,), got {np.shape(one)} and {np.shape(other)}"
+                )
+                raise ValueError(message)
+    score, gain = Rows.of(scores), Rows.of(gains)
+    if not (score.sizes == gain.sizes).all():
+        place = int(np.argmax(score.sizes != gain.sizes))
+        got = f"{(int(score.sizes[place]),)} and {(int(gain.sizes[place]),)}"
+        message = f"scores and gains: expected one shape (candidates,), got {got}"
+        raise ValueError(message)
+    if not (gain.flat >= 0).all() or np.isinf(gain.flat).any():
         message = "gains: expected finite numbers >= 0, got a negative or non-finite one"
         raise ValueError(message)
     return score, gain
 
 
-def _block(
-    scores: list[Floats], gains: list[Floats], cuts: Sequence[int], families: Sequence[str]
-) -> dict[str, Spread]:
+def _block(scores: Rows, gains: Rows, cuts: Sequence[int], families: Sequence[str]) -> dict[str, Spread]:
     """All metrics of some groups, NaN for those without a value."""
-    gain = padded(gains, 0.0)
-    score = padded(scores, -np.inf)
-    valid = np.array([bool(np.isfinite(row).all()) for row in scores]) & (gain > 0).any(axis=1)
+    gain = gains.padded(0.0)
+    score = scores.padded(-np.inf)
+    valid = scores.finite() & (gain > 0).any(axis=1)
     if not valid.any():
         return {}
     ranked = _rank(score[valid], gain[valid])

@@ -10,27 +10,28 @@ import numpy as np
 
 from harness.metrics import rerank_names
 from harness.metrics.agreement import kendall_tau_b, overlap
-from harness.metrics.ranking import Spread, spreads
+from harness.metrics.ranking import FAMILIES, Spread, spreads
 from harness.metrics.rerank_names import K, cut
+from harness.metrics.rows import Rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
-    Scores = Sequence[Floats]
+    Scores = Rows | Sequence[ArrayLike]
 
 _SPREAD = {"_best": 1, "_worst": 2}
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Judged groups with PyTorch's scores and what every difference is taken to. A row of scores is of shape (candidates,).
+    """Judged groups with PyTorch's scores and what every difference is taken to.
 
     ``best_sentinel`` is by cut-off the nDCG of the sentinel whose mean is greatest, float64 of shape (groups,).
     """
 
-    gains: Scores
-    reference: Scores
+    gains: Rows
+    reference: Rows
     cuts: tuple[int, ...]
     of_reference: Mapping[str, Spread]
     of_random: Mapping[str, Spread]
@@ -39,19 +40,22 @@ class Bench:
     @classmethod
     def of(
         cls,
-        gains: Sequence[ArrayLike],
-        reference: Sequence[ArrayLike],
-        sentinels: Mapping[str, Sequence[ArrayLike]],
+        gains: Scores,
+        reference: Scores,
+        sentinels: Mapping[str, Scores],
         cuts: Sequence[int],
     ) -> Bench:
         """Take the metrics of PyTorch and of the sentinels, of which random order always has a value."""
-        by_sentinel = [spreads(scores, gains, cuts) for scores in sentinels.values()]
+        gains, reference = Rows.of(gains), Rows.of(reference)
+        distinct = {id(scores): scores for scores in sentinels.values()}  # constant and random are the same scores
+        known = {key: spreads(scores, gains, cuts) for key, scores in distinct.items()}
+        by_sentinel = [known[id(scores)] for scores in sentinels.values()]
         best: dict[int, Floats] = {}
         for k in cuts:
             rows = [found[f"ndcg_at_{k}"].expected for found in by_sentinel]
             best[k] = max((row for row in rows if np.isfinite(row).all()), key=lambda row: float(row.sum()))
         random = dict(zip(sentinels, by_sentinel, strict=True))["random"]
-        return cls(_floats(gains), _floats(reference), tuple(cuts), spreads(reference, gains, cuts), random, best)
+        return cls(gains, reference, tuple(cuts), spreads(reference, gains, cuts), random, best)
 
     def repeated(self, times: int) -> Bench:
         """The groups that many times, one after another."""
@@ -60,8 +64,8 @@ class Bench:
             return {name: Spread(*(np.tile(side, times) for side in spread)) for name, spread in found.items()}
 
         return Bench(
-            gains=list(self.gains) * times,
-            reference=list(self.reference) * times,
+            gains=self.gains.repeated(times),
+            reference=self.reference.repeated(times),
             cuts=self.cuts,
             of_reference=tiled(self.of_reference),
             of_random=tiled(self.of_random),
@@ -73,18 +77,21 @@ class Bench:
         plain = name.rpartition(".")[2] if name.startswith("sentinel.") else name.partition(".")[0].removeprefix("row_")
         k = cut(plain).k
         if plain.startswith("overlap_at_") and k is not None:
-            orders = [row if np.isfinite(row).all() else np.arange(float(len(row))) for row in self.reference]
+            finite = np.repeat(self.reference.finite(), self.reference.sizes)
+            orders = self.reference.like(np.where(finite, self.reference.flat, np.arange(float(finite.size))))
             return ~np.isnan(overlap(orders, orders, k))
         family = next((name for name in self.of_random if plain == name or plain.startswith(f"{name}_")), None)
         if family is None:
             return np.ones(len(self.gains), dtype=np.bool_)
         return self.of_random[family].best > self.of_random[family].worst
 
-    def columns(self, scores: Sequence[ArrayLike], names: Sequence[str]) -> dict[str, Floats]:
+    def columns(self, scores: Scores, names: Sequence[str]) -> dict[str, Floats]:
         """The named ranking metrics of a scorer, each float64 of shape (groups,); NaN where a score is not finite."""
-        own = spreads(scores, self.gains, self.cuts)
+        scores = Rows.of(scores)
         alike = {name for name in names if name.startswith("overlap_at_") or name == "kendall_tau_b_by_query"}
-        found = {name: _alike(self.reference, _floats(scores), name) for name in alike}
+        families = [family for family in FAMILIES if any(name.startswith(f"{family}_at_") for name in names)]
+        own = spreads(scores, self.gains, self.cuts, families) if alike < set(names) else {}
+        found = {name: _alike(self.reference, scores, name) for name in alike}
         return {name: found[name] if name in found else self._column(own, name) for name in names}
 
     def _column(self, own: Mapping[str, Spread], name: str) -> Floats:
@@ -102,17 +109,13 @@ class Bench:
         return own[name].expected
 
 
-def agreements(reference: Sequence[ArrayLike], scores: Sequence[ArrayLike], cuts: Sequence[int]) -> dict[str, Floats]:
+def agreements(reference: Scores, scores: Scores, cuts: Sequence[int]) -> dict[str, Floats]:
     """How alike two scorers rank: Kendall's tau-b and the overlap of the first k, each float64 of shape (groups,)."""
     names = [name for name in rerank_names.names(cuts) if name.startswith(("overlap_at_", "kendall_"))]
-    one, other = _floats(reference), _floats(scores)
+    one, other = Rows.of(reference), Rows.of(scores)
     return {name: _alike(one, other, name) for name in names}
 
 
-def _alike(reference: Scores, scores: Scores, name: str) -> Floats:
+def _alike(reference: Rows, scores: Rows, name: str) -> Floats:
     k = cut(name).k
     return kendall_tau_b(reference, scores) if k is None else overlap(reference, scores, k)
-
-
-def _floats(rows: Sequence[ArrayLike]) -> list[Floats]:
-    return [np.asarray(row, dtype=np.float64) for row in rows]

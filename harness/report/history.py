@@ -18,16 +18,21 @@ def history_text(found: History) -> str:
     if found.leftovers:
         lines += wrapped("left", f"{', '.join(found.leftovers)}: half-written, no roots; look, then qualify rm each")
     states = [line.state for line in found.lines]
-    count = {state: states.count(state) for state in ("current", "older", "superseded", "not intact")}
+    count = {
+        state: states.count(state) for state in ("current", "older", "superseded", "not intact", "another version")
+    }
     said = ", ".join(f"{number} {state}" for state, number in count.items() if number)
+    lines += wrapped("checked", found.checked)
     lines.append(f"{len(states)} root{'' if len(states) == 1 else 's'}{': ' if said else ''}{said}")
     return "\n".join(lines) + "\n"
 
 
 def _line(line: Line) -> Iterator[str]:
     name = escape.terminal(line.name)
-    if line.state == "not intact" or line.verdict is None:
+    if line.state == "not intact":
         yield f"✗ NOT INTACT  {name}"
+    elif line.verdict is None:
+        yield f"? ANOTHER VERSION  {name}" + ("  superseded" if line.state == "superseded" else "")
     else:
         yield f"{wording.sign(line.verdict)}  {name}  {line.state}"
         at = f" at {line.revision}" if line.revision else ""

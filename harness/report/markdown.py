@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.records import PlannedTarget, Tier
-from harness.report import escape, view, view_perf, wording
+from harness.report import escape, view, view_figures, view_perf, wording
 from harness.report.live import duration
 from harness.root import RootRecords
 
@@ -142,14 +142,14 @@ def _figures(records: RootRecords, tier: Tier) -> Iterator[str]:
     """One table a tier, one row a target that was measured; bounds beside every L3 figure."""
     rows = []
     for target in records.plan.targets:
-        found = dict(view.key_figures(records, target.name, tier))
+        found = dict(view_figures.key_figures(records, target.name, tier))
         smoke = view.smoke(records, target.name) if tier == "L3" else ""
         if found or smoke:
-            cells = [_plain(found.get(label, "–")) for label, _ in view.KEY_FIGURES[tier]]
+            cells = [_plain(found.get(label, "–")) for label, _ in view_figures.KEY_FIGURES[tier]]
             limits = [str(view.bounds(records, target.name) or "unknown")] if tier == "L3" else []
             rows.append((_code(target.name), *cells, *limits))
     if rows:
-        labels = [label for label, _ in view.KEY_FIGURES[tier]]
+        labels = [label for label, _ in view_figures.KEY_FIGURES[tier]]
         yield f"### {_HEADS[tier]} ({tier})"
         yield _table(("Target", *labels, *(["On"] if tier == "L3" else [])), rows)
         if tier == "L1":
@@ -164,7 +164,7 @@ def _comparisons(records: RootRecords) -> Iterator[str]:
     rows = [
         (_code(target.name), label, _plain(text))
         for target in records.plan.targets
-        for label, text in view.comparisons(records, target.name)
+        for label, text in view_figures.comparisons(records, target.name)
     ]
     if rows:
         yield "Timed in turn, over fresh pairs of sessions:"
@@ -183,8 +183,10 @@ def _load(records: RootRecords) -> Iterator[str]:
 
 def _scorers(records: RootRecords) -> Iterator[str]:
     """nDCG@10 of the scorers beside the model, a row a target, in one order for all."""
-    found = {t.name: {name: m.value for name, m in view.scorer_rows(records, t.name)} for t in records.plan.targets}
-    names = list(view.ROW_NAMES.values())
+    found = {
+        t.name: {name: m.value for name, m in view_figures.scorer_rows(records, t.name)} for t in records.plan.targets
+    }
+    names = list(view_figures.ROW_NAMES.values())
     rows = [
         (
             _code(target),

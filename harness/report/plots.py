@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.report import view, wording
+from harness.report import view_figures, wording
 from harness.report.markup import Html
 from harness.report.svg import ACCENT, GRID, INK, MUTED, SECOND, blank, finish, styled
 
@@ -169,7 +169,7 @@ def scorers(rows: Sequence[tuple[str, float]], interval: tuple[float, float] | N
     """nDCG@10 of the artifact and of the scorers beside it, best at the top. ``rows`` are name and value."""
     with styled():
         figure, axes = blank(0.55 + 0.27 * len(rows))
-        _rows(axes, [(name, value, f"{value:.3f}") for name, value in rows], own=view.OWN, interval=interval)
+        _rows(axes, [(name, value, f"{value:.3f}") for name, value in rows], own=view_figures.OWN, interval=interval)
         axes.set_xlim(0, 1.12)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
         axes.set_xlabel("nDCG@10")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.metrics.rerank_names import HEADLINE
 from harness.raw import QueryRow
-from harness.report import escape, plots, view, wording
+from harness.report import escape, plots, view, view_figures, wording
 from harness.report.markup import Html, code, details, el, join, table
 from harness.report.section_perf import plotted
 from harness.report.source import Source
@@ -20,11 +20,11 @@ def section(records: RootRecords, source: Source, name: str, mark: str) -> Itera
     """What is shown of L3 on one target; nothing of a smoke test, whose figures claim nothing."""
     if view.smoke(records, name):
         return
-    rows, queries = view.scorer_rows(records, name), source.queries(name)
+    rows, queries = view_figures.scorer_rows(records, name), source.queries(name)
     drawn: list[Html] = []
     bounds = str(view.bounds(records, name) or "groups that were not counted")
     if rows:
-        own = next(m for scorer, m in rows if scorer == view.OWN)
+        own = next(m for scorer, m in rows if scorer == view_figures.OWN)
         values = [(scorer, m.value) for scorer, m in rows if isinstance(m.value, float)]
         drawn.append(plots.scorers(values, own.interval, bounds, mark))
     scored = [] if isinstance(queries, str) else sorted(filter(_paired, queries), key=_drop, reverse=True)
@@ -39,7 +39,7 @@ def section(records: RootRecords, source: Source, name: str, mark: str) -> Itera
 
 def _scorers(records: RootRecords, name: str, bounds: str) -> Html:
     """The scorers beside the model: nDCG, MRR and MAP with their intervals, best nDCG first."""
-    found = [dict(view.scorer_rows(records, name, metric)) for metric in HEADLINE]
+    found = [dict(view_figures.scorer_rows(records, name, metric)) for metric in HEADLINE]
     rows = [
         (scorer, *(wording.measured(column[scorer]) if scorer in column else "–" for column in found))
         for scorer in found[0]

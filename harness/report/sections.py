@@ -8,7 +8,7 @@ from harness.metrics import catalogue
 from harness.metrics.rerank_names import HEADLINE, is_ranking
 from harness.raw import BuildRaw
 from harness.records import Finding, PlannedTarget, Tier, Verdict
-from harness.report import escape, plots, ranking, section_perf, view, wording
+from harness.report import escape, plots, ranking, section_perf, view, view_figures, wording
 from harness.report.markup import Html, code, details, el, facts, join, table, text
 from harness.report.section_perf import plotted
 from harness.report.source import Source
@@ -88,8 +88,8 @@ def _tier(records: RootRecords, source: Source, planned: PlannedTarget, tier: Ti
     if bounds is not None:
         said = f" {bounds.smoke}. {view.NOT_SHOWN}" if bounds.smoke else ""
         yield el("p", f"On {bounds}.", said, class_="note" if bounds.smoke else None)
-    figures = view.key_figures(records, planned.name, tier)
-    figures += view.comparisons(records, planned.name) if tier == "L1" else []
+    figures = view_figures.key_figures(records, planned.name, tier)
+    figures += view_figures.comparisons(records, planned.name) if tier == "L1" else []
     if figures:
         yield facts(figures)
     if outcome.findings:

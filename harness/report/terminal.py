@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness.records import TIERS, DataFact, Finding, Plan, PlannedTarget, TargetClaim, Tier
-from harness.report import escape, view, view_perf, wording
+from harness.report import escape, view, view_figures, view_perf, wording
 from harness.report.live import STYLES, duration
 from harness.root import RootRecords
 
@@ -135,7 +135,7 @@ def _figures(records: RootRecords, target: PlannedTarget) -> list[RenderableType
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     for tier in TIERS:
-        figures = view.key_figures(records, target.name, tier, most=_SHOWN[tier])
+        figures = view_figures.key_figures(records, target.name, tier, most=_SHOWN[tier])
         if figures:
             text = ", ".join(
                 escape.terminal(value) if label in _PLAIN else f"{label} {escape.terminal(value)}"
@@ -143,7 +143,7 @@ def _figures(records: RootRecords, target: PlannedTarget) -> list[RenderableType
             )
             limits = view.bounds(records, target.name) if tier == "L3" else None
             table.add_row(f"  {view.tier_name(tier)}", Text(text + (f" [{limits}]" if limits else "")))
-        for label, value in view.comparisons(records, target.name) if tier == "L1" else ():
+        for label, value in view_figures.comparisons(records, target.name) if tier == "L1" else ():
             table.add_row("", Text(f"{label} {escape.terminal(value)}"))
     for warning in view_perf.warnings(records, target.name):
         table.add_row("  warning", Text(_clean(warning), "yellow"))

@@ -1,4 +1,4 @@
-"""What every output says of a root, taken from its records: problems worst first, key figures, bounds. Pure."""
+"""What every output says of a root, taken from its records: problems worst first, coverage, bounds. Pure."""
 
 from __future__ import annotations
 
@@ -221,99 +221,6 @@ def seconds(records: RootRecords, target: str, tier: Tier) -> float | None:
     """Wall time of a step's child process; None for one that did not run here."""
     step = records.steps.get((target, tier)) if (target, tier) not in records.preserved else None
     return step.outcome.exit.seconds if step and step.outcome.exit else None
-
-
-KEY_FIGURES: dict[Tier, tuple[tuple[str, str], ...]] = {
-    "L0": (
-        ("payload", "payload_bytes"),
-        ("precision", "realised_precision"),
-        ("opset", "opset"),
-        ("payload over fp32", "payload_ratio"),
-        ("operators", "nodes"),
-        ("load", "session_load_ms"),
-    ),
-    "L1": (
-        ("p50", "p50_ms"),
-        ("throughput", "pairs_per_s"),
-        ("peak RSS", "peak_rss_bytes"),
-        ("p95", "p95_ms"),
-        ("first call", "first_call_ms"),
-        ("drift", "drift_ratio"),
-    ),
-    "L2": (
-        ("max gap", "max_abs_gap"),
-        ("Kendall tau-b", "kendall_tau_b"),
-        ("order kept", "order_kept"),
-        ("gap over spread", "gap_over_spread"),
-        ("non-finite", "non_finite_count"),
-        ("pairs", "pairs"),
-    ),
-    "L3": (
-        ("nDCG@10", "ndcg_at_10"),
-        ("drop", "ndcg_at_10_drop"),
-        ("MRR@10", "mrr_at_10"),
-        ("MAP", "map"),
-    ),
-}
-"""Label and metric of the figures that stand for a tier, the most telling first."""
-
-
-def comparisons(records: RootRecords, target: str) -> list[tuple[str, str]]:
-    """What L1 was timed in turn with, and what came of it in words; nothing where it was not asked for, or L1 has no numbers."""
-    options, baseline = records.plan.options.L1, records.plan.inputs.baseline
-    asked = (
-        (baseline is not None, "against baseline", "ratio_p50", "of its time", ("faster", "slower")),
-        (
-            options is not None and options.eager,
-            "against PyTorch eager",
-            "ratio_eager",
-            "times as fast",
-            ("slower", "faster"),
-        ),
-    )
-    found = []
-    for given, label, metric, words, ends in asked:
-        ratio = measurement(records, target, "L1", metric)
-        if given and ratio is not None:
-            found.append((label, wording.compared(ratio, words, ends)))
-    return found
-
-
-OWN = "this artifact"
-ROW_NAMES = {
-    "reference": "PyTorch fp32",
-    "source_order": "source order",
-    "random": "random order",
-    "oracle": "perfect order",
-    "constant": "constant scorer",
-    "length": "document length",
-    "reversed": "PyTorch reversed",
-    "nan": "NaN scorer",
-    "word_overlap": "word overlap",
-    "bm25": "BM25",
-}
-"""The scorers beside the model, as people call them."""
-
-
-def key_figures(records: RootRecords, target: str, tier: Tier, most: int | None = None) -> list[tuple[str, str]]:
-    """Label and text of a tier's key figures, those that were measured; none of a smoke test, which claims nothing."""
-    if tier == "L3" and smoke(records, target):
-        return []
-    found = ((label, measurement(records, target, tier, metric)) for label, metric in KEY_FIGURES[tier][:most])
-    return [(label, wording.measured(m)) for label, m in found if m is not None]
-
-
-def scorer_rows(records: RootRecords, target: str, metric: str = "ndcg_at_10") -> list[tuple[str, Measurement]]:
-    """A headline metric of the artifact and of every scorer beside it that has a value, best first; none of a smoke test."""
-    own = measurement(records, target, "L3", metric)
-    if own is None or not isinstance(own.value, float) or smoke(records, target):
-        return []
-    rows = [(OWN, own, own.value)]
-    for m in measurements(records, target, "L3"):
-        base, _, scorer = m.metric.partition(".")
-        if base == f"row_{metric}" and isinstance(m.value, float):
-            rows.append((ROW_NAMES.get(scorer, scorer), m, m.value))
-    return [(name, m) for name, m, _ in sorted(rows, key=lambda row: -row[2])]
 
 
 def target_line(target: PlannedTarget) -> str:

@@ -197,10 +197,7 @@ def _load(job: Job) -> tuple[Session | None, str]:
 def _beyond_half(graph: Path) -> int | None:
     """Constants that half precision cannot hold; None where the graph cannot be read or its external data is not there."""
     try:
-        external = {
-            item.location: (graph.parent / item.location).read_bytes()
-            for item in onnx_graph.census(graph.read_bytes()).external
-        }
+        external = {name: (graph.parent / name).read_bytes() for name in onnx_file.files(graph)}
         return onnx_graph.constants_beyond_half_range(graph.read_bytes(), external)
     except (OSError, ValueError):
         return None

@@ -69,17 +69,17 @@ def _half(
             suspected, fault = (*beyond.nodes, *beyond.takers), beyond.words
         return graph, fault
 
-    model = onnx_file.load(source)
+    nodes = onnx_file.nodes_of(source)
     blocked = _block_list(options)
-    listed = tuple(node.name for node in model.graph.node if node.op_type in blocked)
+    listed = tuple(name for name, kind in nodes if kind in blocked)
     graph, fault = attempt(())
     search: Search | None = None
     if fault and not checks.trial(source):
-        open_ = [(node.name, node.op_type) for node in model.graph.node if node.op_type not in blocked]
+        open_ = [(name, kind) for name, kind in nodes if kind not in blocked]
         search = keep.search(open_, fault, lambda kept: attempt(kept)[1], tuple(dict.fromkeys(suspected)))
         graph = attempt(search.kept)[0] if search.repaired else graph
     kept = search.kept if search is not None and search.repaired else ()
-    high, low = _beyond(model)
+    high, low = _beyond(onnx_file.load(source))
     return graph, Conversion(
         name="onnxruntime.transformers.float16.convert_float_to_float16",
         options={
@@ -99,15 +99,29 @@ def _half_with(source: Path, options: HalfOptions, kept: tuple[str, ...], folder
     from onnxruntime.transformers import float16
 
     half = float16.convert_float_to_float16(
-        onnx_file.load(source),
+        _with_shapes(source),
         min_positive_val=MIN_POSITIVE,
         max_finite_val=MAX_FINITE,
         keep_io_types=options.keep_io,
         op_block_list=_block_list(options),
         node_block_list=list(kept),
+        disable_shape_infer=True,
     )
     _join_casts(half)
     return onnx_file.save(half, folder, external=external)
+
+
+def _with_shapes(source: Path) -> Any:
+    """The model with the dtype and shape of every value, which the converter goes by.
+
+    Inferred without the external weights: the converter itself would put all into one message, and that ends at 2 GiB.
+    """
+    import onnx
+    from onnx.external_data_helper import load_external_data_for_model
+
+    model = onnx.shape_inference.infer_shapes(onnx.load(str(source), load_external_data=False))
+    load_external_data_for_model(model, str(source.parent))
+    return model
 
 
 def _join_casts(model: Any) -> None:

@@ -7,7 +7,8 @@ A dataset is streamed, and no more of it is asked for once the bound is met. Off
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from harness.bounds import Bounds
 from harness.data import Doc, Group, render_groups
 from harness.errors import LadderError, QualifyError, Unavailable
 from harness.records import DataSource
+from harness.stages.broken_line import broken_line
 
 TRIES = 2
 TRY_AGAIN_S = 2
@@ -80,14 +82,22 @@ def _rows(source: DataSource, named: str) -> Iterator[dict[str, Any]]:
     try:
         splits = builder.as_streaming_dataset()
     except Exception as error:  # as above
-        raise _failed(error, source, named, 0) from error
+        raise _failed(error, source, named, 0, _files(builder, source)) from error
     if source.split not in splits:
         got = f"{source.split!r}; it has {', '.join(map(str, splits))}"
         raise LadderError(f"{named}: expected a split of the dataset, got {got}")
-    yield from _read(iter(splits[source.split]), source, named)
+    yield from _read(iter(splits[source.split]), source, named, _files(builder, source))
 
 
-def _read(rows: Iterator[dict[str, Any]], source: DataSource, named: str) -> Iterator[dict[str, Any]]:
+def _files(builder: Any, source: DataSource) -> list[str]:
+    """The places of the JSONL files of the split, in the order in which they are read."""
+    of_split = (builder.config.data_files or {}).get(source.split, ())
+    return [place for place in map(str, of_split) if place.endswith((".jsonl", ".ndjson"))]
+
+
+def _read(
+    rows: Iterator[dict[str, Any]], source: DataSource, named: str, files: Sequence[str]
+) -> Iterator[dict[str, Any]]:
     count = 0
     while True:
         try:
@@ -95,18 +105,21 @@ def _read(rows: Iterator[dict[str, Any]], source: DataSource, named: str) -> Ite
         except StopIteration:
             break
         except Exception as error:  # as above
-            raise _failed(error, source, named, count) from error
+            raise _failed(error, source, named, count, files) from error
         count += 1
         yield row
     if not count:
         raise LadderError(f"{named}: expected at least one row, got none; name another split")
 
 
-def _failed(error: Exception, source: DataSource, named: str, count: int) -> QualifyError:
-    """The network's failures as the hub module words them; anything else is a row that cannot be read."""
+def _failed(error: Exception, source: DataSource, named: str, count: int, files: Sequence[str] = ()) -> QualifyError:
+    """The network's failures as the hub module words them; anything else is a row that cannot be read, its line looked up in ``files``."""
     cause = hub.root_cause(error)
     if hub.of_network(error):
         return hub.explained(error, f"dataset {source.dataset}", str(source.revision))
+    with suppress(Exception):  # what cannot be read again is named by the row before it
+        if line := broken_line(files, str(source.revision), count):
+            return LadderError(f"{named}: {line}; mend the data, or pin another commit")
     what = f"{type(cause).__name__}: {_said(cause)}"
     return LadderError(
         f"{named}: after row {count}: expected a row that can be read, got {what}; mend the data, or pin another commit"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.raw import HeadMatch
 
@@ -66,7 +67,7 @@ def compare_head(graph: Path, model: Path) -> tuple[tuple[HeadMatch, ...], str]:
     if not head:
         return (), "the checkpoint holds no classifier weight of shape (1, width)"
     try:
-        stored = dict(_graph_tensors(onnx.load(str(graph))))
+        stored = dict(_graph_tensors(onnx.load(str(graph), load_external_data=False), graph.parent))
     except Exception as error:  # noqa: BLE001 - an unreadable graph is a finding of the checker, not of this comparison
         return (), f"the graph cannot be read: {type(error).__name__}"
     found = [match for name, values in head.items() if (match := _closest(name, values, stored)) is not None]
@@ -76,17 +77,17 @@ def compare_head(graph: Path, model: Path) -> tuple[tuple[HeadMatch, ...], str]:
     return tuple(found), ""
 
 
-def _closest(name: str, values: Floats, stored: dict[str, Floats]) -> HeadMatch | None:
+def _closest(name: str, values: Floats, stored: dict[str, _Stored]) -> HeadMatch | None:
     import numpy as np
 
     named = [key for key in stored if key == name or key.startswith(f"{name}_") or key.endswith(f".{name}")]
-    same = [key for key in named if stored[key].size == values.size]
+    same = [key for key in named if math.prod(stored[key].shape) == values.size]
     if not same and values.size > 1:
         same = [key for key, other in stored.items() if sorted(other.shape) == sorted(values.shape)]
     if not same:
         return None
     scale = float(np.abs(values).max()) or 1.0
-    gaps = {key: float(np.abs(stored[key].ravel() - values.ravel()).max()) / scale for key in same}
+    gaps = {key: float(np.abs(stored[key].read().ravel() - values.ravel()).max()) / scale for key in same}
     key = min(gaps, key=lambda item: gaps[item] if np.isfinite(gaps[item]) else np.inf)
     return HeadMatch(tensor=name, matched=key, gap_ratio=gaps[key] if np.isfinite(gaps[key]) else None)
 
@@ -111,32 +112,49 @@ def _head_tensors(model: Path) -> Iterator[tuple[str, Floats]]:
                     yield bias, file.get_tensor(bias).astype("float64")
 
 
-def _graph_tensors(model: Any) -> Iterator[tuple[str, Floats]]:
-    """Floating-point tensors of the graph by name, quantised ones as the numbers they stand for."""
-    import numpy as np
-    from onnx import numpy_helper
+def _graph_tensors(model: Any, folder: Path) -> Iterator[tuple[str, _Stored]]:
+    """Floating-point tensors of the graph by name, quantised ones as the numbers they stand for; values are read on demand."""
+    from onnx import TensorProto
 
     tensors = {item.name: item for item in model.graph.initializer}
     for node in model.graph.node:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
             tensors[node.output[0]] = node.attribute[0].t
+    floating = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}
     for name, tensor in tensors.items():
-        values = numpy_helper.to_array(tensor)
         base = name.removesuffix("_quantized")
         scale, zero = _first(tensors, base, "_scale"), _first(tensors, base, "_zero_point")
-        if base != name and scale is not None and scale.size == 1:  # the head has one row, so one scale
-            offset = zero.astype(np.float64).ravel()[0] if zero is not None else 0.0
-            yield name, (values.astype(np.float64) - offset) * float(scale.ravel()[0])
-        elif np.issubdtype(values.dtype, np.floating):
-            yield name, values.astype(np.float64)
+        if base != name and scale is not None and math.prod(scale.dims) == 1:  # the head has one row, so one scale
+            yield name, _Stored(tensor, folder, 0.0 if zero is None else _number(zero), _number(scale))
+        elif tensor.data_type in floating:
+            yield name, _Stored(tensor, folder)
 
 
-def _first(tensors: dict[str, Any], base: str, suffix: str) -> NDArray[np.generic] | None:
-    """The tensor that quantisers name so: after the weight, or after its quantised form."""
+class _Stored(NamedTuple):
+    """A tensor of the graph, and how its numbers become those that they stand for."""
+
+    tensor: Any
+    folder: Path
+    offset: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.tensor.dims)
+
+    def read(self) -> Floats:
+        from onnx import numpy_helper
+
+        values: Floats = numpy_helper.to_array(self.tensor, str(self.folder)).astype("float64")
+        return (values - self.offset) * self.scale
+
+
+def _first(tensors: dict[str, Any], base: str, suffix: str) -> Any:
+    """The tensor that quantisers name so: after the weight, or after its quantised form. None where there is none."""
+    return next((tensors[name] for name in (f"{base}{suffix}", f"{base}_quantized{suffix}") if name in tensors), None)
+
+
+def _number(tensor: Any) -> float:
     from onnx import numpy_helper
 
-    for name in (f"{base}{suffix}", f"{base}_quantized{suffix}"):
-        if name in tensors:
-            found: NDArray[np.generic] = numpy_helper.to_array(tensors[name])
-            return found
-    return None
+    return float(numpy_helper.to_array(tensor).ravel()[0])

@@ -66,6 +66,13 @@ def nodes(model: Any) -> Iterator[Any]:
         yield from function.node
 
 
+def nodes_of(graph: Path) -> list[tuple[str, str]]:
+    """Name and operator type of every node of the main graph, without reading its external weights."""
+    import onnx
+
+    return [(node.name, node.op_type) for node in onnx.load(str(graph), load_external_data=False).graph.node]
+
+
 def files(graph: Path) -> tuple[str, ...]:
     """Names of the files that hold weights of ``graph``, relative to its folder. Raises OSError, ``GraphError``."""
     return tuple(sorted({item.location for item in onnx_graph.census(graph.read_bytes()).external}))

@@ -104,6 +104,7 @@ def _write(
     samples, ended_by, growth = found
     options = job.request.options.L1
     assert options is not None
+    lost = clock.switches
     job.write_record(
         "samples.json",
         PerfRaw(
@@ -118,7 +119,7 @@ def _write(
             shapes=shapes(call),
             events_ms=clock.at_ms,
             ended_by=ended_by,
-            usage=clock.used,
+            switches=(lost["steady"], lost["end"]) if lost else None,
             growth=growth,
         ),
     )

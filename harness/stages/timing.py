@@ -1,17 +1,14 @@
-"""Timing of calls in a child, and what its process has used so far by the system's own count."""
+"""Timing of calls in a child, and how often its process lost a processor by the system's own count."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
-
-from harness.raw import Usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,20 +24,13 @@ class Scorer(Protocol):
         """Logits of one batch."""
 
 
-def usage() -> Usage | None:
-    """Processor time, context switches and most memory of this process; None where the system does not count."""
+def involuntary_switches() -> int | None:
+    """How often this process lost a processor so far; None where the system does not count."""
     try:
         import resource
     except ImportError:
         return None
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return Usage(
-        user_s=used.ru_utime,
-        system_s=used.ru_stime,
-        voluntary_switches=used.ru_nvcsw,
-        involuntary_switches=used.ru_nivcsw,
-        high_water_bytes=used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
-    )
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 class Resident:
@@ -65,19 +55,19 @@ class Resident:
 
 
 class Clock:
-    """Monotonic times of events, and what the process had used by them."""
+    """Monotonic times of events, and the involuntary switches by then."""
 
     def __init__(self) -> None:
         self.at_ms: dict[str, float] = {}
-        self.used: dict[str, Usage] = {}
+        self.switches: dict[str, int] = {}
         self.mark("start")
 
     def mark(self, event: str) -> None:
         """Note that ``event`` begins now."""
         self.at_ms[event] = now_ms()
-        used = usage()
-        if used is not None:
-            self.used[event] = used
+        count = involuntary_switches()
+        if count is not None:
+            self.switches[event] = count
 
 
 def timed_both_ms(scorer: Scorer, call: list[Tensors]) -> tuple[float, float]:

@@ -41,7 +41,9 @@ def test_a_matrix_of_two_ladders_is_climbed_job_by_job_and_covered_together(runn
     )
     assert said.code == 30
     assert "cpu-int8 MISSING: no root climbed it" in said.out
-    _reviewer_comments_once(runner, "qualify-root-other_alone", str(verify(roots[0]).digest), roots[0])
+    shipped = runner.folder / "shipped" / "root"
+    assert qualify("run", runner.workspace / "one/tiny.yaml", "--out", shipped).code == 0
+    _reviewer_comments_once(runner, "qualify-root-other_alone", str(verify(roots[0]).digest), shipped)
 
 
 def _reviewer_comments_once(runner: Runner, artifact: str, digest: str, baseline: Path) -> None:
@@ -61,8 +63,14 @@ def _reviewer_comments_once(runner: Runner, artifact: str, digest: str, baseline
         assert api.tokens == {"Bearer token-of-the-job"}
         body = api.comments[1]["body"]
         assert body.startswith("<!-- qualify:qualify -->\n## ✓ PASS: <code>other</code>")
+        assert "✓ APPROVE: nothing stands in the way, under policy small" in body
         assert "payload_bytes" in body
         assert "OK" in body
+        names = sorted(path.name for path in Path(seen.outputs["review"]).iterdir())
+        assert names == [f"{artifact}.review.{end}" for end in ("intoto.json", "json", "md")]
+        gone = runner.action("ci/verify", given | {"baseline": str(baseline.parent / "gone"), "pull-request": ""})
+        assert (gone.ok, gone.outputs["code"]) == (False, "64"), runner.log
+        assert "There is no review: `qualify review` ended 64; see the log." in runner.summaries
         other = runner.action("ci/verify", given | {"digest": "blake3:" + "0" * 64, "pull-request": ""})
         assert (other.ok, other.outputs["code"], other.outputs["verdict"]) == (False, "20", "NONE")
         assert len(api.requests) == 4

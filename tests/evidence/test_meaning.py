@@ -251,6 +251,14 @@ def test_a_step_that_passed_is_never_an_interrupted_one() -> None:
     assert rules(faults_of(climb.build(change))) == ["E-STEP"]
 
 
+def test_a_gate_that_is_planned_twice_is_refused() -> None:
+    def twice(climb: Climb) -> None:
+        climb.plan["gates"].append({"name": "lint"})
+        climb.claim["gates"] *= 2
+
+    assert "plan.json: expected each gate once, got one twice" in messages(Climb(gates={"lint": "PASS"}).build(twice))
+
+
 def test_a_target_that_is_planned_or_claimed_twice_is_refused() -> None:
     def change(made: Climb) -> None:
         for targets in (made.plan["targets"], made.claim["targets"]):

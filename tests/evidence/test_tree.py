@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +54,64 @@ def test_a_file_of_many_blocks_is_hashed_whole(tmp_path: Path, folder: int, monk
     assert tree.hash_files(folder, {"big.bin": 0})[0] == {"big.bin": hexdigest(data)}
     assert tree.read_file(folder, "big.bin", 768) == (data, hexdigest(data))
     assert tree.hash_file(tmp_path / "big.bin") == hexdigest(data)
+
+
+@pytest.mark.parametrize("size", [20, 21, 22, 27, 28, 29, 300])
+def test_a_big_file_is_read_ahead_and_hashed_whole(
+    tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(tree, "BLOCK_BYTES", 7)
+    monkeypatch.setattr(tree, "AHEAD_BYTES", 20)
+    readers: set[str] = set()
+    read = os.read
+
+    def told(file: int, count: int) -> bytes:
+        readers.add(threading.current_thread().name)
+        return read(file, count)
+
+    monkeypatch.setattr(os, "read", told)
+    data = (bytes(range(256)) * 2)[:size]
+    (tmp_path / "big.bin").write_bytes(data)
+    seen: list[tuple[int, int]] = []
+    digests = tree.hash_files(folder, {"big.bin": size}, lambda done, total: seen.append((done, total)))
+    assert digests == ({"big.bin": hexdigest(data)}, [])
+    assert tree.read_file(folder, "big.bin", size) == (data, hexdigest(data))
+    assert seen == [(min(done, size), size) for done in range(7, size + 7, 7)]
+    assert (readers == {"MainThread"}) == (size <= 20)
+
+
+def test_a_big_file_of_another_kind_is_refused_by_its_first_block_and_closed(
+    tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree, "BLOCK_BYTES", 7)
+    monkeypatch.setattr(tree, "AHEAD_BYTES", 20)
+    (tmp_path / "big.bin").write_bytes(b"\x7fELF" + bytes(90))
+    before, threads = len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+    read: list[bytes] = []
+    with pytest.raises(tree.UnsafeFileError, match=r"^big.bin: expected inert data, got the first bytes of a program$"):
+        tree._hash(folder, "big.bin", "big.bin", read.append)
+    assert read == []
+    assert (len(list(Path("/proc/self/fd").iterdir())), threading.active_count()) == (before, threads)
+
+
+def test_an_error_of_reading_ahead_is_the_error_of_that_file(
+    tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree, "BLOCK_BYTES", 7)
+    monkeypatch.setattr(tree, "AHEAD_BYTES", 20)
+    (tmp_path / "big.bin").write_bytes(bytes(90))
+    read, left = os.read, iter((1, 1, 0))
+
+    def broken(file: int, count: int) -> bytes:
+        if not next(left):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return read(file, count)
+
+    monkeypatch.setattr(os, "read", broken)
+    assert tree.hash_files(folder, {"big.bin": 90}) == (
+        {},
+        [Fault("E-READ", "big.bin", "big.bin: expected something that can be read, got Input/output error")],
+    )
 
 
 @pytest.mark.parametrize("size", [0, 1, 2**20 - 1, 2**20, 2**20 + 1])
@@ -165,11 +225,13 @@ def test_a_file_with_a_second_name_is_refused(tmp_path: Path, folder: int) -> No
     ]
 
 
+@pytest.mark.parametrize("ahead", [5, 100])
 @pytest.mark.parametrize("change", ["written", "grown", "cut", "replaced in time"])
 def test_a_file_that_changes_while_it_is_read_is_refused(
-    tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch, change: str
+    tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch, change: str, ahead: int
 ) -> None:
     monkeypatch.setattr(tree, "BLOCK_BYTES", 4)
+    monkeypatch.setattr(tree, "AHEAD_BYTES", ahead)
     place = tmp_path / "f.bin"
     place.write_bytes(b"0123456789")
     time.sleep(0.02)  # the clock of file times may tick as slowly as 100 times a second

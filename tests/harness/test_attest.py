@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evidence.manifest import digest_of, render_seal
-from harness import attest
+from harness import attest, files
 from harness.errors import AskedWrongly, NotSealed
 from harness.records import Coverage, Qualification, TargetClaim, Verdict, to_json
 
@@ -165,7 +165,7 @@ def test_a_statement_is_never_written_over_a_file_or_into_the_root(tmp_path: Pat
         attest.check_place(inside, root)
     assert str(caught.value) == f"{inside}: expected a file outside of the root, got one in it; a root is never changed"
     with pytest.raises(AskedWrongly, match=f"{taken}$"):
-        attest.write(there, b"other")
+        files.write_new(there, b"other")
     assert there.read_text(encoding="utf-8") == "mine"
 
 
@@ -175,7 +175,7 @@ def test_a_statement_that_cannot_be_written_whole_is_not_left_half(
     with pytest.raises(
         NotSealed, match=r"expected a file that can be written, got No such file or directory; name another$"
     ):
-        attest.write(tmp_path / "no" / "a.json", b"x")
+        files.write_new(tmp_path / "no" / "a.json", b"x")
 
     class Full(io.BytesIO):
         def flush(self) -> None:
@@ -187,5 +187,5 @@ def test_a_statement_that_cannot_be_written_whole_is_not_left_half(
 
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(NotSealed, match="got No space left on device"):
-        attest.write(tmp_path / "a.json", b"x")
+        files.write_new(tmp_path / "a.json", b"x")
     assert not (tmp_path / "a.json").exists()

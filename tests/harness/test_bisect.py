@@ -147,6 +147,14 @@ def test_the_command_names_node_and_module_and_ends_with_10(tiny_root: Path) -> 
             NO_OTHER,
         ),
         (["--target", "cpu-fp16", "--pair", "99"], "--pair: expected a number from 0 to 75, got 99"),
+        (
+            ["--target", "cpu-fp16", "--tolerance", "nan"],
+            "--tolerance: expected a finite number of at least 0, got nan; write 1e-3, say",
+        ),
+        (
+            ["--target", "cpu-fp16", "--tolerance", "-1"],
+            "--tolerance: expected a finite number of at least 0, got -1; write 1e-3, say",
+        ),
     ],
 )
 def test_what_cannot_be_searched_is_refused(tiny_root: Path, arguments: list[str], message: str) -> None:

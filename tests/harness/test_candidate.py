@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -288,6 +289,10 @@ def test_a_missing_artifact_or_external_file_is_refused(graph: Path) -> None:
     (graph.parent / "weights/mine.data").unlink()
     assert prebuilt_refusal(graph) == (
         "weights/mine.data: expected a file, got no such file; correct the path or export it again"
+    )
+    os.mkfifo(graph.parent / "weights/mine.data")
+    assert prebuilt_refusal(graph) == (
+        "weights/mine.data: expected a file, got a pipe, socket or device; correct the path or export it again"
     )
 
 

@@ -225,7 +225,7 @@ def test_an_interrupt_that_finds_no_step_to_end_says_what_is_left(
 ) -> None:
     ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L0")
 
-    def interrupted(_folder: Path) -> NoReturn:
+    def interrupted(_folder: Path, *, every_package: bool) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("harness.run.observe", interrupted)
@@ -330,6 +330,33 @@ def test_doctor_says_what_can_run_here() -> None:
     assert said.code == 0
     assert said.json["can_run"]
     assert qualify("doctor").out.splitlines()[-1] == "run a ladder: yes"
+
+
+def test_doctor_refuses_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    said = qualify("doctor", tmp_path / "none")
+    assert said.code == 64
+    assert said.err == f"qualify: {tmp_path}/none: expected a folder to look in, got none; check the path\n"
+
+
+def test_an_answer_that_stdout_does_not_take_is_an_error_in_one_line() -> None:
+    command = [sys.executable, "-m", "harness.cli"]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [*command, "schema"], cwd=REPO, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+        asked = subprocess.run(
+            [*command, "plan", "none.yaml", "--json"],
+            cwd=REPO,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (30, "qualify: No space left on device; mend the cause and try again\n")
+    assert (asked.returncode, asked.stderr) == (
+        64,
+        "qualify: none.yaml: expected a ladder file, got No such file or directory; give the path of a YAML ladder\n",
+    )
 
 
 def test_the_default_root_is_a_new_folder_under_runs(tiny_model: Path, tmp_path: Path) -> None:

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from evidence import seal
 from evidence.manifest import digest_of
-from harness import comparison, diff, sides
+from harness import comparison, diff, gate, sides
 from harness.answer import check
-from harness.diff_values import Diff, StepDiff
+from harness.diff_values import Diff, Side, StepDiff
 from harness.errors import AskedWrongly
+from harness.policy import parse
 from harness.records import to_json
 from tests.support.ladders import Said, qualify, writable_copy
 
@@ -137,11 +139,32 @@ def test_another_machine_class_makes_latency_incomparable_and_nothing_else(
     assert [(change.part, change.name) for change in found.identity] == [("machine", "cpu_model")]
 
 
+def test_two_uploads_of_one_task_name_are_not_compared_in_any_figure_of_the_ranking(tiny_root: Path) -> None:
+    whole = sides.side(check(tiny_root))
+    plan, groups = whole.records.plan, whole.records.plan.inputs.groups
+    assert groups is not None
+
+    def uploaded(commit: str) -> Side:
+        """The root as if its groups had come from a task of one name at that commit."""
+        fact = replace(groups, source=f"some/task@{commit * 40}:test", digest=f"blake3:{commit * 64}")
+        told = replace(plan, inputs=replace(plan.inputs, groups=fact))
+        return whole._replace(judged=replace(whole.judged, records=replace(whole.records, plan=told)))
+
+    found = diff.compare(uploaded("1"), uploaded("2"))
+    ranked = step(found, "L3", "cpu-fp32")
+    assert ranked.why_not == f"the ranked set differs: digest blake3:{'1' * 64} and blake3:{'2' * 64}"
+    assert all(item.difference is None for item in ranked.compared)
+    assert ranked.moved == ()
+    assert not step(found, "L2", "cpu-fp32").why_not
+    asked = parse(b"format: 1\nname: release\ngates:\n  - {metric: ndcg_at_10, max_degradation: 50%}\n")
+    gates = gate.judge(asked, "blake3:" + "0" * 64, found)
+    assert {(item.verdict, item.reason) for item in gates.gates} == {("INCOMPARABLE", ranked.why_not)}
+    assert gates.exit_code == 30
+
+
 def test_a_target_of_one_side_is_lost_or_gained(tiny_root: Path) -> None:
     whole = sides.side(check(tiny_root))
     plan = whole.records.plan
-    from msgspec.structs import replace
-
     less = replace(plan, targets=plan.targets[:2])
     claim = replace(whole.claim, targets=whole.claim.targets[:2])
     smaller = whole._replace(judged=replace(whole.judged, records=replace(whole.records, plan=less), claim=claim))

@@ -112,23 +112,27 @@ def test_a_lock_that_is_not_there_is_refused_before_anything_runs(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("command", "verdict", "reason"),
+    ("gate", "reason"),
     [
-        (("no-such-program",), "BLOCKED", "could not be started: No such file or directory"),
         (
-            (sys.executable, "-c", "import time; time.sleep(60)"),
-            "BLOCKED",
+            QualityGate(name="g", command=("no-such-program",)),
+            "could not be started: no-such-program: No such file or directory; correct the gate, or install what it calls",
+        ),
+        (
+            QualityGate(name="g", command=(sys.executable,), folder="gone"),
+            "could not be started: folder gone: No such file or directory; correct the gate, or install what it calls",
+        ),
+        (
+            QualityGate(name="g", command=(sys.executable, "-c", "import time; time.sleep(60)"), time_limit_s=0.3),
             "ended at its time limit of 0.3 s; see stdout.log and stderr.log",
         ),
     ],
-    ids=["not there", "too slow"],
+    ids=["no program", "no folder", "too slow"],
 )
-def test_a_gate_that_says_nothing_is_blocked(
-    tmp_path: Path, command: tuple[str, ...], verdict: str, reason: str
-) -> None:
-    left = gates.run(QualityGate(name="g", command=command, time_limit_s=0.3), tmp_path, tmp_path, "blake3:")
-    assert (left.verdict, left.reason) == (verdict, reason)
-    assert json.loads((tmp_path / "gates/g/gate.json").read_bytes())["verdict"] == verdict
+def test_a_gate_that_says_nothing_is_blocked(tmp_path: Path, gate: QualityGate, reason: str) -> None:
+    left = gates.run(gate, tmp_path, tmp_path, "blake3:")
+    assert (left.verdict, left.reason) == ("BLOCKED", reason)
+    assert json.loads((tmp_path / "gates/g/gate.json").read_bytes())["verdict"] == "BLOCKED"
 
 
 def test_a_gate_runs_in_its_folder_with_its_own_arguments_and_without_secrets(

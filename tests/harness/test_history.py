@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from harness.history import History, Seen, history
+from harness.history import LISTED, History, Seen, history
 from harness.records import Coverage, Lineage, Preserved, Qualification, Superseded, TargetClaim, Verdict
 from harness.report.history import history_text
 from tests.harness.test_lineage import plan
@@ -64,7 +64,32 @@ def notes(found: History) -> dict[str, tuple[str, ...]]:
 
 def test_an_empty_folder_has_an_empty_history() -> None:
     assert history([]) == History(lines=(), notes=(), leftovers=())
-    assert history_text(history([])) == "0 roots\n"
+    assert history_text(history([])) == (
+        "checked  every file of every root, by all rules of the bundle; the verdicts are\n"
+        "         the roots' claims\n0 roots\n"
+    )
+
+
+def test_a_listing_says_that_it_is_no_verification() -> None:
+    found = history([root("a", 1)], checked=LISTED)
+    assert found.checked == LISTED
+    assert (
+        "checked  seal, manifest, the records shown; artifacts, raw samples and the other\n"
+        "         records are not rehashed: --verify; the verdicts are the roots' claims\n"
+    ) in history_text(found)
+
+
+def test_a_root_of_another_version_is_never_called_broken_and_can_be_superseded() -> None:
+    foreign = [
+        Seen(name=letter, digest=digest(letter), why="made by qualify 0.0.9", version="0.0.9") for letter in "bc"
+    ]
+    found = history([root("a", 1, replaces="b"), *foreign])
+    assert states(found) == {"a": "current", "b": "superseded", "c": "another version"}
+    assert notes(found) == {"b": ("made by qualify 0.0.9",), "c": ("made by qualify 0.0.9",)}
+    text = history_text(found)
+    assert "? ANOTHER VERSION  b  superseded\n" in text
+    assert "? ANOTHER VERSION  c\n" in text
+    assert text.endswith("3 roots: 1 current, 1 superseded, 1 another version\n")
 
 
 def test_the_newest_that_nobody_replaces_is_current() -> None:

@@ -339,3 +339,53 @@ def test_on_a_quiet_machine_a_slow_figure_fails() -> None:
     found = under(busy_share=0.1, p95_ms=12.0)
     assert found["busy_share"][0] == "PASS"
     assert found["p95_ms"][0] == "FAIL"
+
+
+SENTINEL_LIMITS = {"ndcg_at_10": Limit(at_least=0.5), "passing_sentinels": Limit(exactly=0)}
+
+
+def sentinels(limits: dict[str, Limit], scores: dict[str, float]) -> tuple[Verdict, Value, str]:
+    """The finding on ``passing_sentinels``, with the nDCG@10 that each scorer has."""
+    rows = [Measurement(metric="ndcg_at_10", value=0.9, unit="nDCG")]
+    rows += [
+        Measurement(metric=f"sentinel.{name}.ndcg_at_10", value=value, unit="nDCG") for name, value in scores.items()
+    ]
+    found = next(item for item in judge.judge(limits, rows) if item.metric == "passing_sentinels")
+    return found.verdict, found.value, found.text
+
+
+@pytest.mark.parametrize(
+    ("passing", "named"),
+    [
+        ((), None),
+        (("random",), "random would meet"),
+        (("constant", "reversed", "length"), "constant, reversed and length would meet"),
+    ],
+)
+def test_scorers_that_know_nothing_and_would_pass_make_the_ranking_undecided(
+    passing: tuple[str, ...], named: str | None
+) -> None:
+    scores = {name: 0.6 if name in passing else 0.4 for name in ("constant", "random", "reversed", "length", "nan")}
+    verdict, value, text = sentinels(SENTINEL_LIMITS, scores)
+    assert (verdict, value) == (("PASS", 0) if named is None else ("INCONCLUSIVE", len(passing)))
+    assert named is None or named in text
+
+
+def test_scorers_that_were_not_measured_block_the_ranking() -> None:
+    verdict, value, text = sentinels(SENTINEL_LIMITS, {})
+    assert (verdict, value) == ("BLOCKED", None)
+    assert text.endswith("sentinel.constant.ndcg_at_10 was not measured")
+
+
+def test_limits_of_which_none_looks_at_the_ranking_are_met_by_any_scorer() -> None:
+    verdict, value, text = sentinels({"passing_sentinels": Limit(exactly=0)}, {})
+    assert (verdict, value) == ("INCONCLUSIVE", 4)  # all but the one that gives no number
+    assert text.endswith("no limit looks at the ranking, so any scorer meets them all")
+
+
+def test_a_drop_is_undecided_where_its_interval_is_wider_than_the_drop_allowed() -> None:
+    def verdict(low: float) -> Verdict:
+        row = Measurement(metric="ndcg_at_10_drop", value=0.0, unit="nDCG", interval=(low, 0.01))
+        return judge.judge({"ndcg_at_10_drop": Limit(at_most=0.02)}, [row])[0].verdict
+
+    assert (verdict(-0.01), verdict(-0.02)) == ("PASS", "INCONCLUSIVE")

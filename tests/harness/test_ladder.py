@@ -201,6 +201,11 @@ STRUCTURE = {
     "zero": (changed(b"threads: 4", b"threads: 0"), f": targets[0].threads: expected {THREADS}, got 0"),
     "text-for-number": (changed(b"8e6", b"8MB"), ": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got '8MB'"),
     "quoted-number": (changed(b"8e6", b"'8e6'"), ": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got '8e6'"),
+    "more-digits-than-are-exact": (
+        changed(b"8e6", b"1234567890123456"),
+        (": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got '1234567890123456'; a number has at most 15 digits,"
+        " which JSON keeps exact"),
+    ),
     "nan": (changed(b"8e6", b".nan"), ": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got NaN"),
     "infinity": (changed(b"8e6", b"1e999"), ": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got infinity"),
     "minus-infinity": (changed(b"8e6", b"-.inf"), ": tiers.L0.limits.payload_bytes.at_most: expected a finite number, got minus infinity"),
@@ -421,6 +426,16 @@ RULES = {
             ": tiers.L1: expected end_to_end_calls above 0, for the limit on end_to_end_p95_ms of cpu-fp32, got none; ask for it, or remove"
             " the limit"
         ),
+    ),
+    "a-cell-that-stands-twice": (
+        changed(
+            b"limits: {p95_ms", b"sweep: {candidates: [10, 10], max_length: [64], batch_size: [1]}, limits: {p95_ms"
+        ),
+        ": tiers.L1.sweep.candidates: expected each number once, got 10, 10; remove what stands twice",
+    ),
+    "a-level-that-stands-twice": (
+        changed(b"limits: {p95_ms", b"load: {concurrency: [1, 4, 1]}, limits: {p95_ms"),
+        ": tiers.L1.load.concurrency: expected each number once, got 1, 4, 1; remove what stands twice",
     ),
     "a-limit-of-load-that-is-fixed": (
         changed(b"limits: {p95_ms", b"limits: {load_unfinished_calls: {exactly: 3}, p95_ms"),

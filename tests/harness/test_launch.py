@@ -20,6 +20,8 @@ ENDLESS = msgspec.structs.replace(
     ),
 )
 
+MODEL = "tiny-model"
+
 
 @pytest.fixture
 def after_build(climbed: Bench, tmp_path: Path) -> Bench:
@@ -44,7 +46,10 @@ def test_a_child_killed_in_the_middle_of_l1_is_blocked_and_its_logs_and_memory_a
 
     ran = run_endless(after_build, kill)
     assert (ran.exit.code, ran.exit.signal, ran.exit.timed_out) == (None, "SIGKILL", False)
-    assert ran.reason == f"L1 perf on cpu-fp32 was killed by SIGKILL after {ran.exit.seconds:.1f} s; see stderr.log"
+    assert (
+        ran.reason
+        == f"L1 perf of {MODEL} on cpu-fp32 was killed by SIGKILL after {ran.exit.seconds:.1f} s; see stderr.log"
+    )
     names = {path.name for path in (ran.root / ran.request.step).iterdir()}
     assert names == {"request.json", "artifact.json", "memory.json", "machine.json", "stdout.log", "stderr.log"}
     assert ran.raw("memory.json")["rss_bytes"]
@@ -54,7 +59,7 @@ def test_a_child_killed_in_the_middle_of_l1_is_blocked_and_its_logs_and_memory_a
 def test_a_step_beyond_its_time_limit_is_ended_and_blocked(after_build: Bench) -> None:
     ran = run_endless(after_build, lambda *_: None, time_limit_s=0.5)
     assert (ran.exit.timed_out, ran.exit.signal) == (True, "SIGKILL")
-    assert ran.reason == f"L1 perf on cpu-fp32 was ended at its time limit after {ran.exit.seconds:.1f} s"
+    assert ran.reason == f"L1 perf of {MODEL} on cpu-fp32 was ended at its time limit after {ran.exit.seconds:.1f} s"
 
 
 def test_a_step_beyond_its_memory_limit_is_ended_and_blocked(after_build: Bench) -> None:
@@ -68,8 +73,18 @@ def test_a_step_beyond_its_memory_limit_is_ended_and_blocked(after_build: Bench)
     assert resident is not None
     assert resident > 20_000_000
     assert ran.reason == (
-        f"L1 perf on cpu-fp32 was ended at its memory limit of 20,000,000 bytes after {ran.exit.seconds:.1f} s, with {resident:,}"
-        " resident; set tiers.L1.memory_limit_bytes higher if the machine has them"
+        f"L1 perf of {MODEL} on cpu-fp32 was ended at its memory limit of 20,000,000 bytes after {ran.exit.seconds:.1f} s,"
+        f" with {resident:,} resident; set tiers.L1.memory_limit_bytes higher if the machine has them"
+    )
+
+
+def test_a_load_that_fails_names_the_hub_model_and_its_revision(after_build: Bench) -> None:
+    hub = msgspec.structs.replace(after_build.candidate, model="org/reranker", revision="1" * 40)
+    request = msgspec.structs.replace(after_build.request("L1"), candidate=hub)
+    (after_build.root / request.artifact / "model.onnx").write_bytes(b"no graph")
+    ran = after_build.run(request)
+    assert ran.reason.startswith(
+        f"org/reranker at revision {'1' * 40}: artifact: expected a graph that cpu loads, got "
     )
 
 
@@ -179,7 +194,7 @@ def test_a_child_that_ends_without_measurements_is_blocked(climbed: Bench) -> No
     request = climbed.request("L1", "cpu-other")
     ended = Exit(code=3, signal=None, timed_out=False, seconds=1.0)
     assert launch.why_blocked(climbed.root, request, ended) == (
-        "L1 perf on cpu-other ended with exit code 3 and no measurements; see stderr.log"
+        f"L1 perf of {MODEL} on cpu-other ended with exit code 3 and no measurements; see stderr.log"
     )
     assert launch.artifact_digest_of(climbed.root, request) is None
 

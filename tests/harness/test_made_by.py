@@ -14,7 +14,7 @@ from evidence.manifest import digest_of
 from evidence.verify import open_root
 from harness import VERSION, made_by, records
 from harness.answer import check
-from harness.errors import AskedWrongly, NotIntact
+from harness.errors import NotIntact
 from harness.recheck import Rejudged, rejudge
 from harness.review import ask, review, summarise
 from tests.support.ladders import writable_copy
@@ -146,5 +146,6 @@ def test_verify_says_which_version_and_ends_30_and_nobody_speaks_for_such_a_root
     assert refused.value.exit_code == 30
     from harness.preserve import reuse
 
-    with pytest.raises(AskedWrongly, match=r"made by qualify 0\.0\.9"):
+    with pytest.raises(NotIntact, match=r"made by qualify 0\.0\.9") as refused:
         reuse(tmp_path / "root", ["L1"], check(tiny_root).records.plan, check(tiny_root).records.environment)
+    assert refused.value.exit_code == 30

@@ -12,13 +12,13 @@ import pytest
 
 from evidence import seal
 from evidence.manifest import digest_of
-from harness import baseline
-from harness.errors import AskedWrongly, LadderError
+from harness import VERSION, baseline
+from harness.errors import AskedWrongly, LadderError, NotIntact
 from harness.raw import PairedRaw
-from harness.records import BASELINE, from_json, to_json
+from harness.records import BASELINE, CLAIM, ENVIRONMENT, from_json, to_json
 from harness.run import prepare
 from tests.harness.conftest import once
-from tests.support.ladders import Said, qualify, writable_copy, write_ladder
+from tests.support.ladders import Said, qualify, seal_again, writable_copy, write_ladder
 from tests.support.steps import OPTIONS, Bench, Ran
 
 ONE = "\n  - {precision: fp32, threads: 1}\n"
@@ -202,7 +202,7 @@ def compared(there: Bench, tiny_root: Path, name: str, artifact: Path | None, tm
     assert OPTIONS.L1 is not None
     options = replace(OPTIONS, L1=replace(OPTIONS.L1, paired=replace(OPTIONS.L1.paired, sessions=6, calls=2)))
     request = replace(copy.request("L1", name, options=options), inputs=replace(copy.inputs, baseline=looked.fact))
-    places = launch.Places(copy.root, copy.model, None, artifact)
+    places = launch.Places(copy.root, copy.model, baseline=artifact)
     ended, redactions = launch.run_step(request, places, lambda _done, _total, _what: None)
     return Ran(copy.root, request, ended, redactions)
 
@@ -254,7 +254,7 @@ def test_a_limit_on_the_ratio_to_pytorch_that_nobody_measures_is_refused(tiny_mo
 
 def test_a_baseline_of_another_digest_is_refused(tiny_root: Path) -> None:
     wrong = "blake3:" + "0" * 64
-    with pytest.raises(AskedWrongly) as refused:
+    with pytest.raises(NotIntact) as refused:
         baseline.look(tiny_root, wrong)
     assert str(refused.value) == (
         f"--baseline {tiny_root}: expected a root that is intact, got: root: expected the root digest {wrong}, got"
@@ -268,11 +268,29 @@ def test_a_baseline_that_is_not_intact_is_refused_and_leaves_nothing(
     root = writable_copy(tiny_root, tmp_path / "baseline")
     (root / "artifacts/cpu-fp32/model.onnx").write_bytes(b"another")
     said = qualify("run", ladder(tmp_path, tiny_model), "--out", tmp_path / "root", "--baseline", root)
-    assert (said.code, said.out) == (64, "")
+    assert (said.code, said.out) == (20, "")
     assert said.err.startswith(
         f"qualify: --baseline {root}: expected a root that is intact, got: artifacts/cpu-fp32/model.onnx: expected blake3"
     )
     assert not (tmp_path / "root").exists()
+
+
+def test_a_baseline_of_another_version_whose_records_cannot_be_read_is_undetermined(
+    tiny_root: Path, tmp_path: Path
+) -> None:
+    root = writable_copy(tiny_root, tmp_path / "old")
+    environment = json.loads((root / ENVIRONMENT).read_bytes())
+    environment["packages"]["qualify"] = "0.0.9"
+    (root / ENVIRONMENT).write_bytes(to_json(environment))
+    (root / CLAIM).write_bytes(to_json(json.loads((root / CLAIM).read_bytes()) | {"later": 1}))
+    seal_again(root)
+    with pytest.raises(NotIntact) as refused:
+        baseline.look(root)
+    assert refused.value.exit_code == 30
+    assert str(refused.value) == (
+        f"--baseline {root}: expected a root whose claim its samples bear out, got: made by qualify 0.0.9, this is {VERSION}: verify"
+        " it with that version, or run again; see qualify verify"
+    )
 
 
 def test_a_baseline_that_another_root_replaced_is_refused(tiny_root: Path, tmp_path: Path) -> None:

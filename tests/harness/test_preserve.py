@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from evidence.manifest import digest_of
+from evidence import tree
+from evidence.manifest import digest_of, parse_digests, render_digests, render_seal, root_digest
 from evidence.verify import open_root, verify
-from harness import preserve
+from harness import VERSION, preserve
 from harness.environment import observe
-from harness.errors import AskedWrongly
+from harness.errors import AskedWrongly, NotIntact
 from harness.preserve import Asked
 from harness.recheck import rejudge
 from harness.records import Environment, Plan
@@ -24,7 +25,7 @@ from harness.report import escape
 from harness.root import RootRecords
 from harness.run import prepare
 from tests.roots import make
-from tests.support.ladders import TARGETS, qualify, writable_copy, write_ladder
+from tests.support.ladders import TARGETS, qualify, seal_again, writable_copy, write_ladder
 from tests.support.once import once
 
 replace = msgspec.structs.replace
@@ -185,6 +186,42 @@ def test_history_lists_what_is_not_intact_and_skips_what_is_no_root(family: Fami
     )
 
 
+def test_a_listing_rehashes_what_it_shows_and_says_so_and_verify_rehashes_all(family: Family, tmp_path: Path) -> None:
+    spoiled = writable_copy(family.root("first"), tmp_path / "spoiled")
+    samples = spoiled / "steps/L3-rerank.cpu-fp32/artifact.f32"
+    samples.write_bytes(bytes(len(samples.read_bytes())))
+    listed = qualify("history", tmp_path, "--json")
+    assert (listed.code, listed.json["lines"][0]["state"]) == (0, "current")
+    assert listed.json["checked"].startswith("seal, manifest, the records shown; artifacts, raw samples")
+    whole = qualify("history", tmp_path, "--verify", "--json")
+    assert (whole.code, whole.json["lines"][0]["state"]) == (20, "not intact")
+    assert whole.json["lines"][0]["notes"][0].startswith(f"E-HASH {samples.relative_to(spoiled)}: expected blake3 ")
+    assert whole.json["checked"].startswith("every file of every root")
+    (spoiled / "SEAL").write_bytes(b"qualify-seal/1 blake3:" + b"0" * 64 + b"\n")
+    for more in ((), ("--verify",)):
+        assert qualify("history", tmp_path, *more).code == 20
+
+
+def test_a_root_whose_records_another_version_wrote_is_not_called_broken(family: Family, tmp_path: Path) -> None:
+    foreign = writable_copy(family.root("first"), tmp_path / "foreign")
+    for path, old, new in (
+        ("environment.json", f'"qualify": "{VERSION}"', '"qualify": "0.0.9"'),
+        ("lineage.json", '"format": 1,', '"format": 1,\n  "later": 1,'),
+    ):
+        text = (foreign / path).read_text(encoding="utf-8")
+        assert old in text
+        (foreign / path).write_text(text.replace(old, new), encoding="utf-8")
+    digests = parse_digests((foreign / "MANIFEST.b3").read_bytes())
+    rendered = render_digests({path: tree.hash_file(foreign / path) for path in digests})
+    (foreign / "MANIFEST.b3").write_bytes(rendered)
+    (foreign / "SEAL").write_bytes(render_seal(root_digest(rendered)))
+    for more in ((), ("--verify",)):
+        said = qualify("history", tmp_path, *more, "--json")
+        (line,) = said.json["lines"]
+        assert (said.code, line["state"], line["verdict"]) == (0, "another version", None)
+        assert line["notes"] == [f"made by qualify 0.0.9, this is {VERSION}: verify it with that version, or run again"]
+
+
 def test_carried_samples_are_judged_by_the_limits_of_the_new_plan(
     family: Family, tiny_model: Path, tmp_path: Path
 ) -> None:
@@ -224,7 +261,7 @@ def test_a_higher_goal_runs_what_the_origin_never_ran(family: Family, tiny_model
 
 
 def refusal(command: Callable[[], object]) -> str:
-    with pytest.raises(AskedWrongly) as refused:
+    with pytest.raises((AskedWrongly, NotIntact)) as refused:
         command()
     return str(refused.value)
 
@@ -243,7 +280,7 @@ def test_options_are_refused_without_each_other() -> None:
 
 def test_a_refusal_is_one_line_and_leaves_nothing(family: Family, tmp_path: Path) -> None:
     said = qualify("run", family.ladder, "--out", tmp_path / "x" / "root", "--preserve", tmp_path, "--rerun", "L1")
-    assert (said.code, said.out) == (64, "")
+    assert (said.code, said.out) == (20, "")
     assert said.err == (
         f"qualify: --preserve {tmp_path}: expected a root that is intact, got: MANIFEST.b3: expected this file, got none; "
         "see qualify verify\n"
@@ -333,6 +370,31 @@ def test_a_step_that_relied_on_something_else_is_refused_with_both_sides(
         assert said.endswith("; add --rerun L1:cpu-fp32")
 
 
+def test_a_ranking_of_one_group_is_not_reused_as_the_complete_one(
+    family: Family, here: tuple[Plan, Environment, RootRecords]
+) -> None:
+    plan, environment, found = here
+    options, groups = plan.options.L3, plan.inputs.groups
+    assert options is not None
+    assert groups is not None
+    limited = replace(
+        plan,
+        options=replace(plan.options, L3=replace(options, groups=1)),
+        inputs=replace(plan.inputs, groups=replace(groups, rows=1, bounds={"groups": 1}, digest="blake3:" + "0" * 64)),
+    )
+    step, root = ("cpu-fp32", "L3"), family.root("first")
+    preserve._check(root, found, step, plan, environment)  # type: ignore[arg-type]
+    origin = replace(found, plan=limited)
+    said = refusal(lambda: preserve._check(root, origin, step, plan, environment))  # type: ignore[arg-type]
+    assert said.startswith(f"--preserve {root}: L3 on cpu-fp32: expected inputs.groups.")
+    assert said.endswith("; add --rerun L3:cpu-fp32")
+    only_bound = replace(plan, inputs=replace(plan.inputs, groups=replace(groups, bounds={"groups": 1})))
+    said = refusal(lambda: preserve._check(root, replace(found, plan=only_bound), step, plan, environment))  # type: ignore[arg-type]
+    assert said == (
+        f"--preserve {root}: L3 on cpu-fp32: expected inputs.groups.bounds.groups unknown, got 1; add --rerun L3:cpu-fp32"
+    )
+
+
 def test_perf_of_another_machine_is_refused_and_parity_is_not(
     family: Family, here: tuple[Plan, Environment, RootRecords]
 ) -> None:
@@ -382,14 +444,6 @@ def edit(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new), encoding="utf-8")
-
-
-def seal_again(root: Path) -> None:
-    """Write the manifest and the seal anew, as somebody would who changed a file."""
-    own = {root / "SEAL", root / "MANIFEST.b3"}
-    files = {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file() and p not in own}
-    (root / "MANIFEST.b3").write_bytes(make.lines(files))
-    (root / "SEAL").write_bytes(f"qualify-seal/1 {make.digest(make.lines(files))}\n".encode())
 
 
 def test_a_carried_sample_that_was_changed_is_not_of_the_origin(family: Family, tmp_path: Path) -> None:

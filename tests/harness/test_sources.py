@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from harness.bounds import Bounds, whole
 from harness.errors import AskedWrongly, LadderError, Unavailable
 from harness.group_facts import source_of
 from harness.records import DataSource, RerankOptions, TrecFiles
+from harness.run import read_ladder
 from tests.harness.test_trec import FILES
 from tests.support.hub import COMMIT, Hub, Repository
 from tests.support.rankings import (
@@ -31,6 +33,7 @@ from tests.support.rankings import (
     row,
     scidocs,
     sharded,
+    shown_tiers,
     task_repository,
 )
 
@@ -57,6 +60,10 @@ def served() -> Iterator[Hub]:
     """A hub with good data sets, faulty ones, and one for each way in which a hub refuses."""
     good = {"test.jsonl": jsonl([row(1), row(2)]), "README.md": b"---\nlicense: mit\n---\n"}
     broken = jsonl([row(1), row(2)]) + b'{"query": "x", "positive": [\n' + jsonl([row(3)])
+    later = {
+        "data/test-00000-of-00002.jsonl": jsonl([row(1), row(2)]),
+        "data/test-00001-of-00002.jsonl": b"\n" + jsonl([row(3)]) + b"\n" + b'{"query" 3}\n',
+    }
     repositories = {
         "some/ranking": dataset(sharded()),
         "some/long": dataset({name.replace("data/", "long/"): rows for name, rows in sharded().items()}),
@@ -64,6 +71,9 @@ def served() -> Iterator[Hub]:
         "some/graded": dataset({"test.jsonl": jsonl([GRADED, {**GRADED, "labels": [1, 2]}])}),
         "some/twice": Repository({COMMIT: good, OTHER: {"test.jsonl": jsonl([row(9)])}}, kind="dataset"),
         "some/broken": dataset({"test.jsonl": broken}),
+        "some/broken-later": dataset(later),
+        "some/not-text": dataset({"test.jsonl": jsonl([row(1)]) + b'{"query": "\xff"}\n'}),
+        "some/no-parquet": dataset({"test.parquet": b"PAR1" * 8}),
         "some/gated": dataset(good, gated=True),
         "some/private": dataset(good, private=True),
         "some/failing": dataset(good, status=500),
@@ -103,6 +113,7 @@ TASKS = {
     "task unknown": (DataSource(mteb="SciDocsRRR", revision=TASK_COMMIT), Bounds()),
     "task other": (DataSource(mteb="Banking77Classification", revision=TASK_COMMIT), Bounds()),
 }
+SHOWN = shown_tiers()
 ASKED: dict[str, tuple[DataSource, Bounds]] = {
     "streamed": (source("some/long"), Bounds(groups=2, candidates=10)),
     "sample": (source(), Bounds(groups=5, select="seeded", seed=1)),
@@ -110,6 +121,9 @@ ASKED: dict[str, tuple[DataSource, Bounds]] = {
     "graded": (source("some/graded", **NAMED), Bounds(groups=1)),
     "uneven": (source("some/graded", **NAMED), Bounds()),
     "broken": (source("some/broken"), Bounds()),
+    "broken later": (source("some/broken-later"), Bounds()),
+    "not text": (source("some/not-text"), Bounds()),
+    "no parquet": (source("some/no-parquet"), Bounds()),
     "split": (source("some/new", split="dev"), Bounds()),
     "config": (source("some/new", config="fr"), Bounds()),
     "cut": (source("some/cut"), Bounds()),
@@ -163,11 +177,24 @@ def test_a_faulty_row_is_named_with_its_column_and_what_was_there(found: dict[st
     assert found[name] == [64, f"dataset {source_of(ASKED[name][0])}: {FAULTY[name][1]}"]
 
 
-def test_a_broken_line_of_a_hub_file_is_named_with_the_row_before_it(found: dict[str, Any]) -> None:
-    code, said = found["broken"]
+BROKEN = {
+    "broken": "test.jsonl line 3: expected JSON, got expecting value at character 29",
+    "broken later": "data/test-00001-of-00002.jsonl line 4: expected JSON, got expecting ':' delimiter at character 10",
+    "not text": "test.jsonl line 2: expected JSON, got bytes that are not UTF-8 at byte 12",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_line_of_a_hub_file_is_named_with_its_file_and_number(found: dict[str, Any], name: str) -> None:
+    said = f"dataset {source_of(ASKED[name][0])}: {BROKEN[name]}; mend the data, or pin another commit"
+    assert found[name] == [64, said]
+
+
+def test_a_file_that_is_no_list_of_lines_is_named_with_the_row_before_it(found: dict[str, Any]) -> None:
+    code, said = found["no parquet"]
     assert code == 64
     assert said.startswith(
-        f"dataset {source_of(source('some/broken'))}: after row 0: expected a row that can be read, got "
+        f"dataset {source_of(source('some/no-parquet'))}: after row 0: expected a row that can be read, got "
     )
     assert said.endswith("; mend the data, or pin another commit")
 
@@ -273,6 +300,20 @@ def test_the_published_set_is_bounded_as_published(hub_home: Path) -> None:
     assert told[-1] == (2, 2, "groups read")
 
 
+def test_what_the_page_on_data_shows_of_files_gives_groups(tmp_path: Path) -> None:
+    """Beside a ladder whose files are called as on the page."""
+    (tmp_path / "groups.jsonl").write_bytes(jsonl([row(1), row(2)]))
+    for name, content in zip(("queries.tsv", "docs.tsv", "qrels.txt", "bm25.run"), FILES.values(), strict=True):
+        (tmp_path / name).write_bytes(content)
+    files = [tier for tier in SHOWN if not isinstance(tier.data, DataSource) or tier.data.trec is not None]
+    loaded = [sources.load(tier, 0, tmp_path) for tier in files]
+    assert [[group.query for group in groups] for groups, _ in loaded] == [
+        ["query 1", "query 2"],
+        ["black\ttea", "green tea"],
+    ]
+    assert len(SHOWN) == len(files) + 3
+
+
 def test_a_child_hands_on_whose_fault_it_was(hub_home: Path) -> None:
     asked = source(positive="relevant")
     with pytest.raises(LadderError) as caught:
@@ -316,6 +357,19 @@ def test_trec_files_beside_the_ladder_are_read_and_what_is_missing_is_named(tmp_
     assert str(caught.value) == (
         "qrels: expected a file beside the ladder, got No such file or directory; correct the path in the ladder"
     )
+
+
+def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(AskedWrongly) as caught:
+        sources.load(RerankOptions(data="pipe"), 0, tmp_path)
+    assert str(caught.value) == (
+        "pipe: expected a JSONL file beside the ladder, got a pipe, socket or device; correct the path in the ladder"
+    )
+    with pytest.raises(
+        AskedWrongly, match="expected a ladder file, got a pipe, socket or device; give the path of a YAML"
+    ):
+        read_ladder(tmp_path / "pipe")
 
 
 def test_two_uploads_of_one_name_give_two_digests_and_two_names(found: dict[str, Any]) -> None:

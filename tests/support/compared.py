@@ -31,7 +31,7 @@ candidate: {{model: ./model}}
 goal: L3
 tiers:
   L0: {{opset: {opset}, limits: {{payload_ratio: {{at_most: 1.05}}}}}}
-  L1: {{candidates: 8, max_length: 128, warm_up: 2, calls: 72, limits: {{p95_ms: {{at_most: 1e4}}}}}}
+  L1: {{candidates: 8, max_length: 128, warm_up: 2, calls: 72, growth_calls: 0, limits: {{p95_ms: {{at_most: 1e4}}}}}}
   L2: {{invariance_pairs: 8, limits: {{max_abs_gap: {{at_most: 1.0}}}}}}
   L3:
     data: groups.jsonl
@@ -56,7 +56,7 @@ def make(folder: Path) -> None:
     _climb(folder, "same")
     _climb(folder, "int8", precision="int8")
     _climb(other, "perturbed", out=folder)
-    _climb(folder, "bound", "--preserve", folder / "runs" / BASELINE, "--rerun", "L3", groups=50)
+    _climb(folder, "bound", "--preserve", folder / "runs" / BASELINE, "--rerun", "L3", groups=40)
     _climb(folder, "opset", opset=18)
 
 
@@ -67,7 +67,7 @@ def _climb(
     out: Path | None = None,
     opset: int = 17,
     precision: str = "fp32",
-    groups: int = 100,
+    groups: int = 60,
 ) -> None:
     ladder = folder / f"{name}.yaml"
     ladder.write_text(LADDER.format(opset=opset, precision=precision, groups=groups), encoding="utf-8")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.roots import make
 from tests.support.models import TEXTS
 
 REPO = Path(__file__).parent.parent.parent
@@ -48,7 +49,7 @@ def write_ladder(folder: Path, model: Path | str, targets: str = TARGETS, goal: 
     (folder / "groups.jsonl").write_text("".join(json.dumps(group) + "\n" for group in groups), encoding="utf-8")
     tiers = {
         "L0": "{limits: {opset: {exactly: 17}}}",
-        "L1": "{candidates: 8, batch_size: 4, warm_up: 2, calls: 72, limits: {p50_ms: {at_most: 1e4}}}",
+        "L1": "{candidates: 8, batch_size: 4, warm_up: 2, calls: 72, growth_calls: 12, limits: {p50_ms: {at_most: 1e4}}}",
         "L2": "{limits: {max_abs_gap: {at_most: 1e-4}}}",
         "L3": "{data: groups.jsonl, limits: {ndcg_at_10_drop: {at_most: 0.9}, kendall_tau_b_by_query: {at_least: 0.4}}}",
     }
@@ -74,3 +75,11 @@ def writable_copy(root: Path, to: Path) -> Path:
     for path in (to, *to.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return to
+
+
+def seal_again(root: Path) -> None:
+    """Write the manifest and the seal anew, as somebody would who changed a file."""
+    own = {root / "SEAL", root / "MANIFEST.b3"}
+    files = {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file() and p not in own}
+    (root / "MANIFEST.b3").write_bytes(make.lines(files))
+    (root / "SEAL").write_bytes(f"qualify-seal/1 {make.digest(make.lines(files))}\n".encode())

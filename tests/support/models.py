@@ -41,19 +41,19 @@ def make_l4(folder: Path) -> Path:
     return folder
 
 
-def make_bert(folder: Path, *, seed: int = 0, labels: int = 1, layers: int = 2) -> Path:
-    """Write a BERT sequence classifier (32 wide, 64 positions) with tokenizer into ``folder`` and return it."""
+def make_bert(folder: Path, *, seed: int = 0, labels: int = 1, layers: int = 2, positions: int = POSITIONS) -> Path:
+    """Write a BERT sequence classifier (32 wide) with tokenizer into ``folder`` and return it."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
-    tokenizer = make_tokenizer(folder)
+    tokenizer = make_tokenizer(folder, positions=positions)
     config = BertConfig(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=32,
         num_hidden_layers=layers,
         num_attention_heads=4,
         intermediate_size=64,
-        max_position_embeddings=POSITIONS,
+        max_position_embeddings=positions,
         num_labels=labels,
         pad_token_id=tokenizer.token_to_id("[PAD]"),
     )

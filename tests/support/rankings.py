@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,14 +15,19 @@ from typing import Any
 import msgspec
 
 import harness
+from harness import ladder
 from harness.bounds import Bounds
 from harness.group_facts import source_of
+from harness.ladder_format import RerankTier
 from harness.records import DataSource
 from tests.support.hub import COMMIT, Repository
+from tests.support.ladders import REPO
 
 SCIDOCS = "mteb/scidocs-reranking"
 SCIDOCS_COMMIT = "56a6d0140cf6356659e2a7c1413286a774468d44"
 TASK, TASK_PLACE, TASK_COMMIT = "SciDocsRR", "mteb/SciDocsRR", "39b8377811871075eed9de3b8a7e21aaa6acb3d8"
+
+BELOW = {"L0": "opset: {exactly: 17}", "L1": "p50_ms: {at_most: 100}", "L2": "max_abs_gap: {at_most: 1e-3}"}
 
 SCRIPT = """
 import json, sys, tempfile, time
@@ -104,6 +110,20 @@ def task_repository() -> Repository:
         for config, name in configs.items()
     )
     return Repository({TASK_COMMIT: {"README.md": f"{card}---\n".encode(), **files}}, kind="dataset")
+
+
+def shown_tiers() -> list[RerankTier]:
+    """Every table of L3 that the page on bringing data shows, as a ladder with it is read."""
+    page = (REPO / "docs" / "how-to-bring-your-own-data.md").read_text(encoding="utf-8")
+    found = []
+    for text in re.findall(r"```yaml\n# L3\n(.*?)```", page, re.DOTALL):
+        table = "".join(f"    {line}\n" for line in text.splitlines())
+        below = "".join(f"  {tier}: {{limits: {{{limit}}}}}\n" for tier, limit in BELOW.items())
+        start = f"format: 1\nname: mine\ncandidate: {{model: ./model}}\ntiers:\n{below}  L3:\n{table}"
+        tier = ladder.parse(f"{start}targets: [{{precision: fp32}}]\n".encode()).tiers.L3
+        assert tier is not None
+        found.append(tier)
+    return found
 
 
 def ask(source: DataSource | Path, bounds: Bounds | None = None) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from harness import fields, policy
-from harness.ladder_format import KEYS as LADDER_KEYS
 from harness.ladder_format import (
     AdapterReference,
     BuildTier,
@@ -22,8 +21,10 @@ from harness.ladder_format import (
     RerankTier,
     Target,
 )
+from harness.ladder_keys import KEYS as LADDER_KEYS
 from harness.metrics import catalogue
 from harness.metrics.direction import better
+from harness.metrics.metric import Metric
 from harness.policy import Gate, Pin, Policy
 from harness.records import (
     TIERS,
@@ -143,7 +144,7 @@ def _default(name: str, key: str, field: msgspec.inspect.Field) -> str:
     return f"`{field.default:g}`" if isinstance(field.default, float) else f"`{field.default}`"
 
 
-def _bounds(name: str, metric: catalogue.Metric) -> str:
+def _bounds(name: str, metric: Metric) -> str:
     precisions: tuple[Precision, ...] = ("fp32", "fp16", "int8")
     fixed = {
         precision: catalogue.fixed_limits(metric.tier, precision, adapter=True).get(name) for precision in precisions

@@ -91,3 +91,46 @@ def test_sums_are_exact_so_that_another_order_of_adding_gives_the_same_bits() ->
     for value, count in zip(values[::-1], times[::-1], strict=True):
         back += value * count
     assert forth == back == float(np.dot(values, times)) == math.fsum(values * times)
+
+
+def test_ends_of_many_groups_are_those_of_more_draws_than_one_would_make() -> None:
+    """Against the binomial, which the resampled share of hits is exactly, and against drawing, within its own noise."""
+    from scipy import stats
+
+    random = np.random.default_rng(7)
+    columns = np.column_stack([random.random(5000) < 0.3, random.gamma(0.5, 1, 5000)]).astype(np.float64)
+    share, skewed = bootstrap(columns, 1)
+    assert share is not None
+    assert skewed is not None
+    exact = stats.binom.ppf([0.025, 0.975], 5000, columns[:, 0].mean()) / 5000
+    assert (share.low, share.high) == pytest.approx(tuple(exact), abs=1 / 5000)
+    drawn = np.quantile(ranking_bootstrap._resampled(columns[:, 1:], 3, 4000), [0.025, 0.975])
+    error = columns[:, 1].std() / 5000**0.5
+    assert (skewed.low, skewed.high) == pytest.approx(tuple(drawn), abs=0.15 * error)
+
+
+def test_many_groups_need_no_seed_and_no_number_of_draws() -> None:
+    column = np.random.default_rng(8).random(ranking_bootstrap.LARGE)
+    assert paired_bootstrap(column, 1, resamples=1) == paired_bootstrap(column, 2, resamples=9)
+
+
+def test_a_few_queries_that_moved_among_many_are_drawn_and_not_expanded() -> None:
+    """Three of 5,000: their number in a resample is Poisson with mean 3, so both ends are whole numbers of hits."""
+    column = np.zeros(5000)
+    column[:3] = 1.0
+    found = paired_bootstrap(column, 1)
+    assert found is not None
+    assert [round(end * 5000, 6) for end in (found.low, found.mean, found.high)] == [0, 3, 7]
+
+
+def test_values_that_all_differ_and_where_one_decides_are_drawn_group_by_group() -> None:
+    column = np.random.default_rng(9).random(ranking_bootstrap.LARGE)
+    column[0] = 1e4
+    drawn = ranking_bootstrap._drawn(ranking_bootstrap.rounded(column[:, np.newaxis]), 4, 200, (0.025, 0.975))
+    found = paired_bootstrap(column, 4, resamples=200)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx(tuple(drawn[:, 0]))
+
+
+def test_many_equal_values_have_no_width() -> None:
+    assert paired_bootstrap(np.full(5000, 0.25), 1) == (0.25, 0.25, 0.25)
