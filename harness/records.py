@@ -91,8 +91,8 @@ class BuildOptions(Record, frozen=True):
 class PairedOptions(Record, frozen=True):
     """L1 beside something else: fresh pairs of sessions, and call pairs in each. A session is one sample, a call is none."""
 
-    sessions: Annotated[int, msgspec.Meta(ge=6)] = 14
-    calls: Annotated[int, msgspec.Meta(ge=2)] = 40
+    sessions: Annotated[int, msgspec.Meta(ge=6)] = 22
+    calls: Annotated[int, msgspec.Meta(ge=2)] = 50
 
 
 class SessionOptions(Record, frozen=True):
