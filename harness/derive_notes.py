@@ -6,10 +6,10 @@ A statement that stands in a note is derived again with the number, so nobody ca
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from harness.raw import BuildRaw, MemoryRaw, PerfRaw, Repeat, ScoresRaw, SessionFacts
+from harness.raw import BuildRaw, GrowthRaw, MemoryRaw, PerfRaw, Repeat, ScoresRaw, SessionFacts
 
 
 def session(facts: SessionFacts) -> str:
@@ -58,17 +58,20 @@ def calls(raw: PerfRaw) -> str:
 
 def batches(raw: PerfRaw) -> str:
     """What one call is."""
-    shapes = ", ".join(f"{batch} x {length}" for batch, length in raw.shapes)
-    return f"{raw.pairs_per_call} pairs a call, {raw.truncated} of them cut, in batches of {shapes} tokens"
+    return f"{raw.pairs_per_call} pairs a call, {raw.truncated} of them cut, in batches of {_shapes(raw.shapes)} tokens"
+
+
+def growth(found: GrowthRaw) -> str:
+    """What was called, and the readings' mean, in which each counts: their slope is a median, and one reading may not move it."""
+    return f"calls of {_shapes(found.shapes)}, after which {_mean(found.rss_bytes)} bytes were resident on average"
 
 
 def sampling(rss: MemoryRaw) -> str:
     """How often the parent meant to look, the longest that it did not, and what it saw on average."""
     gap = max((after - before for before, after in pairwise(rss.at_ms)), default=math.nan)
-    mean = sum(rss.rss_bytes) / len(rss.rss_bytes) if rss.rss_bytes else math.nan
     return (
         f"a sample every {rss.interval_ms:g} ms was asked for, the longest gap was {gap:.6g} ms;"
-        f" they are {mean:.12g} bytes on average"
+        f" they are {_mean(rss.rss_bytes)} bytes on average"
     )
 
 
@@ -84,3 +87,11 @@ def reference_speed(raw: ScoresRaw) -> str:
 
 def _options(options: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(options.items()))
+
+
+def _shapes(shapes: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{batch} x {length}" for batch, length in shapes)
+
+
+def _mean(rss_bytes: Sequence[int]) -> str:
+    return f"{sum(rss_bytes) / len(rss_bytes) if rss_bytes else math.nan:.12g}"

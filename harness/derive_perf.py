@@ -182,9 +182,8 @@ def _growth(request: Request, options: PerfOptions, raw: PerfRaw) -> Iterator[Me
     if slope is None:
         yield make(name, None, samples=len(found.rss_bytes), note="needs at least 6 calls whose memory is known")
     else:
-        shown = "calls of " + ", ".join(f"{batch} x {length}" for batch, length in found.shapes)
         value, interval = slope.bytes_per_1000_calls, (slope.low, slope.high)
-        yield make(name, value, interval=interval, samples=slope.points, note=shown)
+        yield make(name, value, interval=interval, samples=slope.points, note=derive_notes.growth(found))
 
 
 # --- machine ----------------------------------------------------------------------------------------------------------

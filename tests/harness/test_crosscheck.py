@@ -179,9 +179,8 @@ def test_every_field_of_every_record_is_read(sealed: Sealed, place: str) -> None
                 what = f"{name} {kind} {how}"
                 if what not in NOBODY_CAN_CHECK and not sealed.found(path, records.to_json(put(value, at, new))):
                     unread.append(f"{what}: {leaf!r:.60} became {new!r:.60}")
-    # growth is a median of slopes (Theil-Sen): one reading of many may move it nowhere, by its purpose
-    assert [line for line in unread if not line.startswith("samples.json /growth/rss_bytes/")] == []
-    assert tried > 20
+    assert unread == []
+    assert tried > (20 if place == records.CLAIM else 30)  # the claim says little that its steps do not
 
 
 def test_nothing_is_excused_that_is_found(sealed: Sealed) -> None:

@@ -1,10 +1,10 @@
 // Opens a page in chromium as desktop, phone and dark: what the console said, what was asked for, whether it is wider than the
-// screen, and what axe finds. node look.mjs CHROMIUM PAGE [FOLDER for screenshots] [VIEWS for axe, all if not given]; prints JSON.
+// screen, and what axe finds. node look.mjs CHROMIUM PAGE [FOLDER for screenshots]; prints JSON.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
-const [program, page, folder, views = "desktop,phone,dark"] = process.argv.slice(2);
+const [program, page, folder] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const switches = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const browser = await chromium.launch({ executablePath: program, args: switches });
@@ -22,10 +22,6 @@ for (const [name, colorScheme, width, height] of [["desktop", "light", 1200, 900
   if (folder) await tab.screenshot({ path: `${folder}/${name}.png` });
   const said = [...console_];
   await context.close();
-  if (!views.split(",").includes(name)) {
-    found.push({ name, console: said, requests, wide });
-    continue;
-  }
   // axe is a script, which the page's policy forbids: a second tab, without the policy, is what it looks at
   const open = await browser.newContext({ colorScheme, viewport: { width, height }, bypassCSP: true });
   const bare = await open.newPage();
