@@ -280,7 +280,7 @@ def _diff(folder: Path, source: Path, queries: int, candidates: int) -> None:
     begin = time.perf_counter()
     opened = [open_root(side) for side in sides]
     hashed = time.perf_counter() - begin
-    found = [rejudge(root.read, root.paths) for root in opened]
+    found = [rejudge(root.read, root.paths, root.digests) for root in opened]
     judged = time.perf_counter() - begin - hashed
     assert not any(one.faults for one in found), [one.faults[:3] for one in found]
     seconds, code = timed(["diff", *map(str, sides)])

@@ -14,9 +14,9 @@ import msgspec
 from evidence.manifest import Fault
 from evidence.verify import VerifiedRoot, open_root
 from harness.errors import AskedWrongly, NotIntact
+from harness.judge import exit_code
 from harness.recheck import Rejudged, rejudge
 from harness.root import RootRecords
-from harness.run import exit_code
 
 EXIT_NOT_INTACT = 20
 
@@ -61,7 +61,7 @@ def check(root: Path, expect: str | None = None, progress: Callable[[int, int], 
         got = "something else" if root.exists() else "nothing"
         raise AskedWrongly(f"{root}: expected the folder of a root, got {got}; check the path")
     opened = open_root(root, expect, progress)
-    return Checked(root, opened, rejudge(opened.read, opened.paths) if opened.report.ok else None)
+    return Checked(root, opened, rejudge(opened.read, opened.paths, opened.digests) if opened.report.ok else None)
 
 
 def show_answer(checked: Checked) -> dict[str, Any]:

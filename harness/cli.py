@@ -37,6 +37,7 @@ from harness.files import check_new, refuse_existing
 
 if TYPE_CHECKING:
     from harness.root import RootRecords
+    from harness.run import Climbed
 
 EXIT_NOT_INTACT, EXIT_UNDETERMINED, EXIT_USAGE, EXIT_OURS, EXIT_INTERRUPTED = 20, 30, 64, 70, 130
 
@@ -86,9 +87,10 @@ def run(
 
     Exit 0: every target that was not deferred reached the goal. 10: a number broke a limit. 30: undetermined.
     """
+    from harness.judge import exit_code
     from harness.preserve import Asked, look_back
     from harness.report.live import Live
-    from harness.run import climb, exit_code, prepare
+    from harness.run import climb, prepare
 
     if out is not None:
         refuse_existing(out)
@@ -102,25 +104,26 @@ def run(
         signal.signal(number, _end_like_an_interrupt)
     with Live(prepared.plan, stream=sys.stderr, interactive=sys.stderr.isatty()) as live:
         climbed = climb(prepared, place, live, past)
-    _write_cases(climbed.root, climbed.digest, junit, sarif)
+    sealed = None if as_json and junit is None and sarif is None else _just_sealed(climbed.root, climbed.digest)
+    if sealed is not None and (junit is not None or sarif is not None):
+        from harness import account
+
+        account.write(account.of_records(sealed, climbed.digest), junit, sarif)
     code = EXIT_INTERRUPTED if climbed.interrupted else exit_code(climbed.claim.verdict)
     if as_json:
         import msgspec
 
         answer = {"root": str(climbed.root), "digest": climbed.digest, "exit_code": code}
         print_json(answer | {"claim": msgspec.to_builtins(climbed.claim)})
-    else:
-        _show(climbed.root, climbed.digest)
+    elif sealed is not None:
+        _show(sealed, climbed)
     return code
 
 
-def _write_cases(root: Path, digest: str, junit: Path | None, sarif: Path | None) -> None:
-    """The files for other tools, of a root that was sealed a moment ago."""
-    if junit is None and sarif is None:
-        return
-    from harness import account
+def _show(sealed: RootRecords, climbed: Climbed) -> None:
+    from harness.report.terminal import print_root
 
-    account.write(account.of_records(_just_sealed(root, digest), digest), junit, sarif)
+    print_root(found=sealed, digest=climbed.digest, path=str(climbed.root))
 
 
 def _end_like_an_interrupt(*_signal: object) -> NoReturn:
@@ -167,14 +170,8 @@ def show(root: Path, as_json: bool) -> int:
     return 0
 
 
-def _show(root: Path, digest: str) -> None:
-    """The terminal form of a root that was sealed a moment ago (the sealer verified it)."""
-    from harness.report.terminal import print_root
-
-    print_root(found=_just_sealed(root, digest), digest=digest, path=str(root))
-
-
 def _just_sealed(root: Path, digest: str) -> RootRecords:
+    """The records of a root that was sealed a moment ago (the sealer verified it)."""
     from evidence.verify import open_root
     from harness.root import load
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli_common import as_json, compared_with
 from harness.errors import AskedWrongly
-from harness.matrix import By
+
+if TYPE_CHECKING:
+    from harness.matrix import By
 
 _FILE = click.Path(path_type=Path)
 

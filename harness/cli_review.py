@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from harness.cli_common import as_json, junit, print_json, safe, sarif
 from harness.errors import AskedWrongly
 from harness.files import check_new
+
+if TYPE_CHECKING:
+    from securesystemslib.signer import CryptoSigner
+
+    from harness.review import Reviewed
 
 _FILE = click.Path(path_type=Path)
 
@@ -60,7 +65,7 @@ def verify(
     Exit 0: intact, the claim holds, and it is PASS. 10: intact, but the candidate failed. 20: not intact, the claim is not
     what the samples give, or an attestation does not hold. 30: undetermined, or not shown to be whose it was required to be.
     """
-    from harness import attest, dsse, files, review
+    from harness import attest, dsse, review
     from harness.report.hashing import Hashing
 
     if (attest_as is None) != (out is None) or (key is not None and out is None):
@@ -77,12 +82,7 @@ def verify(
         reviewed = review.review(asked, progress)
     answer = review.answer(reviewed)
     if attest_as is not None and out is not None:
-        said = review.summarise(reviewed, attest_as)
-        if isinstance(said, str):
-            click.echo(f"qualify: {safe(str(out))}: not written: {said}", err=True)
-        else:
-            files.write_new(out, attest.encode(said, signer))
-        answer["summary"] = None if isinstance(said, str) else str(out)
+        answer["summary"] = _summarised(reviewed, attest_as, out, signer)
     if junit is not None or sarif is not None:
         from harness import account
 
@@ -94,6 +94,18 @@ def verify(
 
         click.echo(verify_text(answer), nl=False)
     return reviewed.exit_code
+
+
+def _summarised(reviewed: Reviewed, name: str, out: Path, signer: CryptoSigner | None) -> str | None:
+    """Write the reviewer's verdict; where it went, or None where nothing can be vouched for, which is said."""
+    from harness import attest, files, review
+
+    said = review.summarise(reviewed, name)
+    if isinstance(said, str):
+        click.echo(f"qualify: {safe(str(out))}: not written: {said}", err=True)
+        return None
+    files.write_new(out, attest.encode(said, signer))
+    return str(out)
 
 
 @click.command()

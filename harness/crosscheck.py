@@ -75,9 +75,8 @@ def _outcome(request: Request, left: StepRecords, where: Where) -> Iterator[Diff
 def _fits(ended: Exit, outcome: Outcome, request: Request) -> bool:
     """Whether the child's seconds fit between the times of the step, and reach the limit where it was ended at it."""
     begin, end = (datetime.fromisoformat(str(time)) for time in (outcome.started_at, outcome.ended_at))
-    limit = next(step.time_limit_s for step in request.target.steps if step.tier == request.tier)
     within = 0 <= ended.seconds <= (end - begin).total_seconds() + CLOCKS_APART_S
-    return within and (ended.seconds >= limit or not ended.timed_out)
+    return within and (ended.seconds >= request.planned.time_limit_s or not ended.timed_out)
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------

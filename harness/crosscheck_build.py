@@ -8,6 +8,7 @@ from evidence.manifest import digest_of
 from harness import sealed_files
 from harness.derive_build import HALF_CONVERTER
 from harness.derive_raw import Read, raw_bytes, raw_floats, raw_record
+from harness.probes import longest_tokens, probe_shapes
 from harness.raw import BuildRaw, SessionFacts, StagesRaw
 from harness.records import Exit, Request, step_folder
 from harness.runtimes import RUNTIMES
@@ -53,8 +54,6 @@ def _conversion(request: Request) -> tuple[str | None, dict[str, object]]:
 
 def _probes(request: Request, where: Where) -> tuple[tuple[int, int], ...]:
     """Batch and length of every planned probe, in order."""
-    from harness.stages.build import longest_tokens, probe_shapes
-
     longest = longest_tokens(request.options, request.candidate.max_length)
     prebuilt = request.target.artifact is not None
     batches, lengths = probe_shapes(request.options.L0, fixed(request, where), prebuilt, longest)

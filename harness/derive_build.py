@@ -58,7 +58,8 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
         taken = census(graph)
         sizes = {name: len(raw_bytes(read, f"{request.artifact}/{name}")) for name in _external(taken)}
         payload += sum(sizes.values())
-        taken = census(graph, sizes)
+        if sizes:
+            taken = census(graph, sizes)
     except GraphError as error:
         note = f"not a readable ONNX file: {error}"
         found = [make(name, None, note=note) for name in _OF_THE_GRAPH]

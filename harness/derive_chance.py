@@ -70,11 +70,10 @@ def wilson(hits: int, draws: int, z: float = 1.959964) -> tuple[float, float]:
 def _bound(bench: Bench, limits: Limits) -> float:
     """Hoeffding's bound for the limit that is hardest to meet at random; 1.0 where none says more."""
     most = 1.0
+    plain = {name: name.removesuffix("_best").removesuffix("_worst") for name in limits}  # a random order has no ties
+    columns = bench.columns(bench.reference.like(np.zeros(bench.reference.flat.size)), [*dict.fromkeys(plain.values())])
     for name, limit in limits.items():
-        plain = name.removesuffix("_best").removesuffix("_worst")  # a random order has no ties
-        column = bench.columns(bench.reference.like(np.zeros(bench.reference.flat.size)), [plain])[plain][
-            bench.counted(name)
-        ]
+        column = columns[plain[name]][bench.counted(name)]
         if not len(column):
             continue
         expected, width = float(column.mean()), 2.0 if name.startswith("kendall_") else 1.0
@@ -89,19 +88,18 @@ def _bound(bench: Bench, limits: Limits) -> float:
 
 def _passed(bench: Bench, limits: Limits, seed: int, resamples: int, draws: int) -> int:
     """How many of the random orders meet every limit. Only those whose mean meets a limit can meet it with their interval."""
-    values = _drawn(bench, limits, seed, draws)
+    values = {name: drawn[:, bench.counted(name)] for name, drawn in _drawn(bench, limits, seed, draws).items()}
     left = np.ones(draws, dtype=np.bool_)
     for name, limit in limits.items():
-        counted = values[name][:, bench.counted(name)]
+        counted = values[name]
         if counted.shape[1] < 2:
             return 0  # there is no interval, so nobody passes
         left &= np.array([decide("", limit, mean, None)[0] == "PASS" for mean in counted.mean(axis=1).tolist()])
     for name, limit in limits.items():
-        counted = values[name][:, bench.counted(name)]
         for begin in range(0, draws, _COLUMNS):
             rows = begin + np.flatnonzero(left[begin : begin + _COLUMNS])
             if len(rows):
-                left[rows] = _meet(name, limit, counted[rows].T, seed, resamples)
+                left[rows] = _meet(name, limit, values[name][rows].T, seed, resamples)
     return int(left.sum())
 
 

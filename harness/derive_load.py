@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from harness.derive_raw import Read, make, raw_floats, raw_record
+from harness.derive_raw import NOT_ASKED, Read, make, raw_floats, raw_record, supported
 from harness.errors import RecordError
 from harness.metrics.catalogue import cell_name
 from harness.raw import Arrivals, Level, LoadRaw, MemoryRaw, RerankCall, RerankCallsRaw, SweepCell, SweepRaw
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-NOT_ASKED = "the ladder asks for none"
 _LATENCIES = ("end_to_end_p50_ms", "end_to_end_p95_ms", "end_to_end_pairs_per_s", "tokenise_share")
 _ARRIVAL = ("arrival_p50_ms", "arrival_p95_ms", "arrival_wait_p50_ms")
 
@@ -39,11 +38,9 @@ def _percentile(metric: str, samples_ms: Sequence[float], q: float) -> Measureme
     """A percentile of calls with its interval; null with fewer samples than it needs."""
     from harness.metrics import latency
 
-    count, needed = len(samples_ms), 1 if q == 0.5 else latency.minimum_samples(q, 0.95)
-    if count < needed:
-        return make(metric, None, samples=count, note=f"needs at least {needed} samples, has {count}")
+    needed = 1 if q == 0.5 else latency.minimum_samples(q, 0.95)
     value, interval = latency.percentile(samples_ms, q), latency.quantile_interval(samples_ms, q)
-    return make(metric, value, interval=interval, samples=count)
+    return supported(metric, samples_ms, value, needed, interval)
 
 
 # --- whole requests ---------------------------------------------------------------------------------------------------

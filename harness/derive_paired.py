@@ -16,7 +16,6 @@ from evidence.manifest import Entry, FormatError, parse_digests, tree_digest
 from harness.derive_raw import Read, make, raw_bytes, raw_record
 from harness.derive_session import check_session
 from harness.errors import RecordError
-from harness.metrics import paired
 from harness.raw import PairedRaw, SessionPair
 from harness.records import BASELINE, Measurement, PairedOptions, Request
 
@@ -62,6 +61,8 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
 
 
 def _against_baseline(request: Request, read: Read) -> Iterator[Measurement]:
+    from harness.metrics import paired
+
     why, raw = NO_BASELINE, None
     if request.inputs.baseline is not None:
         artifacts = artifacts_of(raw_bytes(read, BASELINE))
@@ -80,6 +81,8 @@ def _against_baseline(request: Request, read: Read) -> Iterator[Measurement]:
 
 
 def _against_eager(request: Request, read: Read) -> Iterator[Measurement]:
+    from harness.metrics import paired
+
     options = request.options.L1
     if options is None or not options.eager:
         yield make(AGAINST_EAGER, None, note=NO_EAGER)
@@ -96,6 +99,8 @@ def _ratio(name: str, sessions: _Pairs, of: Callable[[Sequence[float], Sequence[
 
 
 def _over_sessions(name: str, logs: Sequence[float]) -> Measurement:
+    from harness.metrics import paired
+
     found, count = paired.ratio(logs), len(logs)
     if found is None or found.low is None or found.high is None:
         return make(name, None, samples=count, note=f"needs at least {paired.FEWEST_SESSIONS} pairs of sessions")
@@ -103,6 +108,8 @@ def _over_sessions(name: str, logs: Sequence[float]) -> Measurement:
 
 
 def _of_cpu(sessions: _Pairs) -> Measurement:
+    from harness.metrics import paired
+
     sides = [(pair.candidate_cpu_ms, pair.other_cpu_ms) for pair in sessions]
     if min(ms for pair in sides for side in pair for ms in side) <= 0:
         return make(
@@ -145,6 +152,8 @@ def _raw(request: Request, read: Read, name: str, digest: str | None) -> PairedR
 
 
 def _check_order(path: str, sessions: _Pairs, asked: PairedOptions, seed: int) -> None:
+    from harness.metrics import paired
+
     loaded = paired.turns(seed, 0, asked.sessions)
     drawn = [(first, paired.turns(seed, 1 + place, asked.calls)) for place, first in enumerate(loaded)]
     if [(pair.candidate_loaded_first, pair.candidate_first) for pair in sessions] != drawn:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from harness import derive_notes
-from harness.derive_raw import Read, make, raw_record
+from harness.derive_raw import NOT_ASKED, Read, make, raw_record, supported
 from harness.derive_session import check_session
 from harness.errors import RecordError
 from harness.perf_events import check_events
@@ -22,7 +22,6 @@ class _More(TypedDict):
     note: str
 
 
-NO_CALL = "the ladder asks for none"
 BUSY = "a busy machine"
 
 
@@ -128,21 +127,6 @@ class _Held:
         return {"interval": (min(value, *ends), max(value, *ends)), "note": self._note}
 
 
-def supported(
-    metric: str,
-    samples: Sequence[float],
-    value: float | None,
-    needed: int,
-    interval: tuple[float, float] | None = None,
-    note: str = "",
-) -> Measurement:
-    """A percentile, null with a note where there are fewer samples than it needs."""
-    count = len(samples)
-    if count < needed:
-        return make(metric, None, samples=count, note=f"needs at least {needed} samples, has {count}")
-    return make(metric, value, interval=interval, samples=count, note=note)
-
-
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
@@ -171,7 +155,7 @@ def _growth(request: Request, options: PerfOptions, raw: PerfRaw) -> Iterator[Me
 
     found, name = raw.growth, "growth_bytes_per_1000_calls"
     if found is None:
-        yield make(name, None, note="this system does not tell" if options.growth_calls else NO_CALL)
+        yield make(name, None, note="this system does not tell" if options.growth_calls else NOT_ASKED)
         return
     if found.order != mixed_order(len(found.shapes), options.growth_calls, request.seed):
         raise RecordError(
@@ -235,7 +219,7 @@ def _check_calls(request: Request, options: PerfOptions, raw: PerfRaw) -> None:
         raise RecordError(
             f"{where}: expected warm-up calls and pairs a call {planned}, each call above 0 ms, got {got}; the root is not whole"
         )
-    asked = Rule(options.calls, options.min_calls, options.interval, options.seconds)
+    asked = Rule.of(options)
     count, ended = stopped(raw.steady_ms, asked)
     if (count, ended) != (len(raw.steady_ms), raw.ended_by):
         raise RecordError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.errors import RecordError
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Read = Callable[[str], bytes]
 """Root-relative path to bytes; in the verifier their hash was just compared."""
 Kind = TypeVar("Kind", bound=Record)
+
+NOT_ASKED = "the ladder asks for none"
 
 
 def raw_bytes(read: Read, path: str) -> bytes:
@@ -54,3 +56,18 @@ def make(
     """A measurement with the unit that the catalogue gives the metric."""
     unit = METRICS[base(metric)].unit
     return measured(metric, value, unit, interval=interval, samples=samples, note=note)
+
+
+def supported(
+    metric: str,
+    samples: Sequence[float],
+    value: float | None,
+    needed: int,
+    interval: tuple[float, float] | None = None,
+    note: str = "",
+) -> Measurement:
+    """A percentile, null with a note where there are fewer samples than it needs."""
+    count = len(samples)
+    if count < needed:
+        return make(metric, None, samples=count, note=f"needs at least {needed} samples, has {count}")
+    return make(metric, value, interval=interval, samples=count, note=note)

@@ -21,16 +21,6 @@ _BASE = ("package.", "machine.")
 _HARNESS = ("harness_commit", "harness_dirty")
 
 
-def flat(value: object, at: str = "", between: str = ".") -> Iterator[tuple[str, Value]]:
-    """Every leaf of plain values with its place. Empty lists and tables are no leaf."""
-    if isinstance(value, Mapping | list | tuple):
-        items = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, inner in items:
-            yield from flat(inner, f"{at}{between}{key}" if at else str(key), between)
-    elif value is None or isinstance(value, int | float | str):
-        yield at, value
-
-
 def changes(baseline: Side, candidate: Side, pairs: Pairs) -> tuple[Change, ...]:
     """Every part of the identity that differs, of the whole roots first, then target by target."""
     found: list[Change] = []
@@ -55,7 +45,7 @@ def unknown(baseline: Side, candidate: Side) -> tuple[Identity, ...]:
 
 
 def _differing(part: Identity, target: str, one: object, other: object) -> Iterator[Change]:
-    was, now = dict(flat(one)), dict(flat(other))
+    was, now = dict(lineage.flat(one)), dict(lineage.flat(other))
     for name in [*was, *(key for key in now if key not in was)]:
         if was.get(name) != now.get(name) or type(was.get(name)) is not type(now.get(name)):
             yield Change(part=part, name=name, target=target, baseline=was.get(name), candidate=now.get(name))

@@ -11,7 +11,7 @@ def why_blocked(request: Request, ended: Exit, said: str | None, measured: bool)
     if ended.timed_out:
         return f"{name} was ended at its time limit after {ended.seconds:.1f} s"
     if ended.over_memory_bytes is not None:
-        limit = next(step.memory_limit_bytes for step in request.target.steps if step.tier == request.tier)
+        limit = request.planned.memory_limit_bytes
         return (
             f"{name} was ended at its memory limit of {limit:,} bytes after {ended.seconds:.1f} s, with"
             f" {ended.over_memory_bytes:,} resident; set tiers.{request.tier}.memory_limit_bytes higher if the machine has them"

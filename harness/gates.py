@@ -7,11 +7,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from evidence.meaning import INTERRUPTED
 from evidence.seal import write_new
 from harness import launch, process, quality
+from harness.clock import now
 from harness.records import Exit, GateOutcome, QualityGate, gate_folder, to_json
 from harness.redact import is_secret_name, scrub
-from harness.step import INTERRUPTED, now
 
 
 def run(gate: QualityGate, staging: Path, ladder_folder: Path, plan_digest: str) -> GateOutcome:

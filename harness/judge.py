@@ -287,3 +287,8 @@ def again(outcome: Outcome, limits: Limits, measurements: Iterable[Measurement] 
     return msgspec.structs.replace(
         outcome, verdict=verdict, findings=findings, reason=outcome_reason(verdict, findings)
     )
+
+
+def exit_code(verdict: Verdict) -> int:
+    """DESIGN section 6: 0 qualified, 10 no on merit, 30 undetermined."""
+    return {"PASS": 0, "FAIL": 10}.get(verdict, 30)

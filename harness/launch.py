@@ -64,7 +64,6 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
     ``FileExistsError`` when the step was run before; ``KeyboardInterrupt`` after the child is dead and its logs are written.
     """
     write_new(places.root, f"{request.step}/request.json", to_json(request))
-    planned = next(step for step in request.target.steps if step.tier == request.tier)
     with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
         folder = Path(scratch).resolve()
         given = (places.root, places.model, places.adapter, places.prebuilt, places.baseline)
@@ -77,10 +76,10 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
                 command,
                 environment=stage_environment(os.environ, request.target.threads, folder),
                 folder=folder,
-                time_limit_s=planned.time_limit_s,
+                time_limit_s=request.planned.time_limit_s,
                 started=parent.started,
                 on_line=parent.on_line,
-                memory_limit_bytes=planned.memory_limit_bytes,
+                memory_limit_bytes=request.planned.memory_limit_bytes,
             )
         finally:
             parent.finish()

@@ -15,6 +15,7 @@ import msgspec
 from harness.derive_build import COUNTS
 from harness.errors import AskedWrongly
 from harness.metrics.rerank_names import cuts, is_ranking
+from harness.probes import longest_tokens
 from harness.records import TIERS, DataFact, Environment, Plan, PlannedTarget, Tier, Value
 
 Step = tuple[str, Tier]
@@ -67,15 +68,13 @@ def relied_on(plan: Plan, environment: Environment, target: PlannedTarget, tier:
         "machine": machine if tier == "L1" else {name: machine[name] for name in ("machine", "instruction_sets")},
     }
     if tier == "L0":
-        from harness.stages.build import longest_tokens
-
         facts["longest tokens"] = longest_tokens(plan.options, plan.candidate.max_length)
         facts["counted"] = ", ".join(sorted(name for name in limits if name.startswith(COUNTS)))
     if tier == "L3":
         own = {name: limit for name, limit in limits.items() if is_ranking(name)}
         facts["measured"] = ", ".join(sorted(own)) + f"; cut at {', '.join(map(str, cuts(limits)))}"
         facts["passed at random"] = own if "random_pass_chance" in limits else None
-    return dict(_flat("", msgspec.to_builtins(facts)))
+    return dict(flat(msgspec.to_builtins(facts)))
 
 
 def _adapter_software(plan: Plan, tier: Tier) -> tuple[str, ...]:
@@ -87,11 +86,12 @@ def _pinned(fact: DataFact | None) -> dict[str, object] | None:
     return None if fact is None else {"digest": fact.digest, "rows": fact.rows, "bounds": fact.bounds}
 
 
-def _flat(at: str, value: object) -> Iterator[tuple[str, Value]]:
+def flat(value: object, at: str = "") -> Iterator[tuple[str, Value]]:
+    """Every leaf of plain values with its place. Empty lists and tables are no leaf."""
     if isinstance(value, Mapping | list | tuple):
         items = value.items() if isinstance(value, Mapping) else enumerate(value)
         for key, inner in items:
-            yield from _flat(f"{at}.{key}" if at else str(key), inner)
+            yield from flat(inner, f"{at}.{key}" if at else str(key))
     elif value is None or isinstance(value, int | float | str):
         yield at, value
 

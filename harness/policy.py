@@ -7,7 +7,7 @@ are refused. A policy without gates would let everything through, so it is refus
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -27,7 +27,6 @@ Amount = float | Annotated[str, msgspec.Meta(pattern=PER_CENT)]
 Identity = Literal[
     "model", "adapter", "options", "limits", "dataset", "pairs", "artifact", "machine", "packages", "harness"
 ]
-IDENTITIES: tuple[str, ...] = get_args(Identity)
 RULES = ("max_degradation", "min_improvement", "at_most", "at_least", "must_not_change", "must_be_comparable")
 
 

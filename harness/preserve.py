@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from evidence import tree
 from evidence.manifest import MANIFEST_NAME, SEAL_NAME
+from evidence.records import RECORDS
 from evidence.seal import SealError
 from evidence.verify import VerifiedRoot, open_root
 from harness import judge, lineage, records
@@ -22,8 +23,6 @@ from harness.lineage import Step
 from harness.recheck import rejudge
 from harness.records import Environment, Lineage, Outcome, Plan, PlannedStep, Preserved, Superseded, Tier
 from harness.root import RootRecords
-
-RECORDS = (records.LADDER, records.PLAN, records.ENVIRONMENT, records.LINEAGE, records.CLAIM)
 
 
 class Reuse(NamedTuple):
@@ -126,7 +125,7 @@ def reuse(root: Path, rerun: Sequence[str], plan: Plan, environment: Environment
     """
     named = lineage.to_rerun(rerun, plan)
     opened = intact(root, "--preserve")
-    judged = rejudge(opened.read, opened.paths)
+    judged = rejudge(opened.read, opened.paths, opened.digests)
     if judged.records is None or not judged.holds:
         got = judged.faults[0].message if judged.faults else judged.why
         said = f"--preserve {root}: expected a root whose claim its samples bear out, got: {got}; see qualify verify"

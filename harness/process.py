@@ -76,13 +76,16 @@ def run(
         finally:
             memory.close()
             _end(child, mark)
-    code = child.returncode
+    return _exit(child.returncode, timed_out, memory.over_bytes, time.monotonic() - begin)
+
+
+def _exit(code: int, timed_out: bool, over_memory_bytes: int | None, seconds: float) -> Exit:
     return Exit(
         code=code if code >= 0 else None,
         signal=signal.Signals(-code).name if code < 0 else None,
         timed_out=timed_out,
-        over_memory_bytes=memory.over_bytes,
-        seconds=round(time.monotonic() - begin, 6),
+        over_memory_bytes=over_memory_bytes,
+        seconds=round(seconds, 6),
     )
 
 

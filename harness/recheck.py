@@ -22,7 +22,7 @@ claim: it is recomputed and compared, and a difference is a fault that shows bot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 import msgspec
@@ -83,8 +83,11 @@ class Rejudged(Record, frozen=True):
         return self.records is not None and not self.faults and not self.undetermined
 
 
-def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], None] | None = None) -> Rejudged:
-    """Judge the root again under its sealed plan. Never raises for what the root holds."""
+def rejudge(read: Read, paths: Collection[str], digests: Mapping[str, str] | None = None) -> Rejudged:
+    """Judge the root again under its sealed plan. Never raises for what the root holds.
+
+    ``digests`` is the BLAKE3 (64 hex) of each path where it is known, as of a verified root: then no file is hashed again for it.
+    """
     others = made_by.others(read, paths)
     try:
         found = load(read, paths)
@@ -92,7 +95,7 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
         named = made_by.rule("Q-RECORD", bool(others))
         return _told(Rejudged(faults=(_fault(named, "", str(error)),), records=None, verdict="BLOCKED"), others)
     faults = list(sealed_files.unknown(found, paths, bool(others)))
-    sealed = partial(_sealed, read, frozenset(paths))
+    sealed = digests.get if digests is not None else partial(_sealed, read, frozenset(paths))
     read, paths = merged(found.lineage, read, paths)
     here = Where(found.plan, read, sealed, made_by.another(found.environment))
     faults += recheck_plan.plan_faults(here)
@@ -103,13 +106,8 @@ def rejudge(read: Read, paths: Collection[str], progress: Callable[[int, int], N
         faults += recheck_plan.plan_faults(Where(its.plan, read, sealed, made_by.another(its.environment)), place)
     outcomes: dict[tuple[str, Tier], Outcome] = {}
     counted: dict[tuple[str, Tier], tuple[Measurement, ...]] = {}
-    total = sum(len(target.steps) for target in found.plan.targets)
-    done = 0
     for target in found.plan.targets:
         for step in target.steps:
-            done += 1
-            if progress is not None:
-                progress(done, total)
             left = found.steps.get((target.name, step.tier))
             if left is None:  # that it may be missing is E-STEP, which evidence looked at
                 continue

@@ -409,6 +409,11 @@ class Request(Record, frozen=True):
     step: str
     artifact: str
 
+    @property
+    def planned(self) -> PlannedStep:
+        """The step as it was planned: its limits, time and memory."""
+        return next(step for step in self.target.steps if step.tier == self.tier)
+
 
 class Measurement(Record, frozen=True):
     """A number with its unit. ``value`` is null when it is unknown or not finite, and ``note`` then says why.

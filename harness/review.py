@@ -18,7 +18,9 @@ from evidence.report import AUTHENTICITY
 from harness import attest, derive, dsse, own_ladder, records, vouch
 from harness.account import of_review
 from harness.answer import EXIT_NOT_INTACT, Checked, check
+from harness.clock import now
 from harness.errors import AskedWrongly
+from harness.judge import exit_code
 from harness.judge_rerank import smoke
 from harness.ladder import parse
 from harness.own_ladder import Under
@@ -26,8 +28,6 @@ from harness.recheck import Rejudged
 from harness.records import Verdict
 from harness.report.cases import Account
 from harness.root import merged
-from harness.run import exit_code
-from harness.step import now
 from harness.vouch import Vouched
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from evidence.manifest import digest_of
 from harness import approval, attest, diff, diff_identity, gate, own_ladder, policy, records, sides
 from harness.answer import Checked, check
 from harness.approval import Asked, Review
+from harness.clock import now
 from harness.diff_values import Diff, Side
 from harness.environment import observe
 from harness.errors import AskedWrongly
@@ -21,7 +22,6 @@ from harness.policy import Policy
 from harness.records import Qualification, from_json, to_json
 from harness.review import check_expect
 from harness.sides import Named, Progress
-from harness.step import now
 from harness.survey import survey
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 import msgspec
 
 from evidence import manifest, seal
+from evidence.meaning import INTERRUPTED
 from harness import adapter, candidate, data, gates, judge, ladder, launch, plan, quality, records, sources, step
 from harness.baseline import Baseline
+from harness.clock import now
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotSealed, Stopped, Unavailable
 from harness.held import held
@@ -30,11 +32,10 @@ from harness.records import (
     Record,
     Request,
     Tier,
-    Verdict,
     to_json,
 )
 from harness.sources import read_bytes
-from harness.step import INTERRUPTED, Watcher, now
+from harness.step import Watcher
 
 LEFT = "what was measured is in {}: look at it if you need to, remove it with qualify rm"
 
@@ -261,8 +262,3 @@ def _writer(staging: Path) -> Callable[[str, bytes], None]:
         seal.write_new(staging, path, content)
 
     return write
-
-
-def exit_code(verdict: Verdict) -> int:
-    """DESIGN section 6: 0 qualified, 10 no on merit, 30 undetermined."""
-    return {"PASS": 0, "FAIL": 10}.get(verdict, 30)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from pathlib import Path
 from typing import Protocol
 
 from evidence import seal
+from evidence.meaning import INTERRUPTED
 from harness import judge, launch
+from harness.clock import now
 from harness.errors import RecordError
 from harness.records import GateOutcome, Limits, Measurements, Outcome, Request, Tier, from_json, to_json
-
-INTERRUPTED = "interrupted by the user"
 
 
 class Watcher(Protocol):
@@ -28,11 +27,6 @@ class Watcher(Protocol):
 
     def step_ended(self, target: str, tier: Tier, outcome: Outcome) -> None:
         """The step has its verdict."""
-
-
-def now() -> str:
-    """UTC, RFC 3339 with milliseconds and ``Z``."""
-    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def run(request: Request, limits: Limits, places: launch.Places, watcher: Watcher) -> Outcome:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from harness.metrics.bootstrap import LARGE, bootstrap
+from harness.metrics.latency import resampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 RESAMPLES = 2_000
 """Enough for a 95% percentile interval (Efron & Tibshirani 1993, ch. 13: 1,000 or more)."""
-_CELLS = 2_000_000  # samples drawn at once
 
 
 class Estimate(NamedTuple):
@@ -87,13 +87,7 @@ def _ratio(
     if any(side.ndim != 1 or side.size < 6 or not np.isfinite(side).all() or side.min() <= 0 for side in sides):
         return None
     generator = np.random.Generator(np.random.PCG64(seed))
-    before, after = (_resampled(side, statistic, generator) for side in sides)
+    before, after = (resampled(side, statistic, generator, RESAMPLES) for side in sides)
     low, high = np.quantile(after / before, [0.025, 0.975], method="linear")
     ratio = float(statistic(sides[1]) / statistic(sides[0]))
     return Estimate(ratio, min(float(low), ratio), max(float(high), ratio))
-
-
-def _resampled(samples: Floats, statistic: Callable[[Floats], Floats], generator: np.random.Generator) -> Floats:
-    block = max(1, _CELLS // samples.size)
-    rows = [min(block, RESAMPLES - begin) for begin in range(0, RESAMPLES, block)]
-    return np.concatenate([statistic(samples[generator.integers(0, samples.size, (n, samples.size))]) for n in rows])

@@ -19,6 +19,8 @@ import numpy as np
 from harness.records import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
@@ -187,6 +189,16 @@ def outliers(samples_ms: ArrayLike, threshold: float = 3.5) -> tuple[int, ...] |
     return tuple(int(index) for index in np.flatnonzero(0.6745 * gaps / mad > threshold))
 
 
+def resampled(
+    samples: Floats, statistic: Callable[[Floats], Floats], generator: np.random.Generator, resamples: int
+) -> Floats:
+    """``statistic`` of each of ``resamples`` samples drawn with replacement, in blocks: it takes shape (n, count), gives (n,)."""
+    block = max(1, _BOOTSTRAP_CELLS // len(samples))
+    rows = [min(block, resamples - begin) for begin in range(0, resamples, block)]
+    draws = (samples[generator.integers(0, len(samples), size=(row, len(samples)))] for row in rows)
+    return np.concatenate([statistic(draw) for draw in draws])
+
+
 def _samples(samples_ms: ArrayLike) -> Floats | None:
     samples = np.asarray(samples_ms, dtype=np.float64)
     if samples.ndim != 1:
@@ -219,10 +231,7 @@ def _bootstrap_medians(samples: Floats, generator: np.random.Generator, resample
     if resamples < 1:
         message = f"resamples: expected a whole number >= 1, got {resamples}"
         raise ValueError(message)
-    block = max(1, _BOOTSTRAP_CELLS // len(samples))
-    rows = [min(block, resamples - begin) for begin in range(0, resamples, block)]
-    draws = (samples[generator.integers(0, len(samples), size=(row, len(samples)))] for row in rows)
-    return np.concatenate([np.median(draw, axis=1) for draw in draws])
+    return resampled(samples, lambda draw: np.median(draw, axis=1), generator, resamples)
 
 
 def _central(values: Floats, confidence: float) -> tuple[float, float]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from harness.metrics import latency
+
+if TYPE_CHECKING:
+    from harness.records import PerfOptions
 
 Ended = Literal["interval", "calls", "seconds"]
 FEWEST = 6
@@ -24,6 +27,11 @@ class Rule(NamedTuple):
     min_calls: int
     interval: float
     seconds: float
+
+    @classmethod
+    def of(cls, options: PerfOptions) -> Rule:
+        """When the steady calls of L1 end."""
+        return cls(options.calls, options.min_calls, options.interval, options.seconds)
 
 
 class Stopping:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
-from harness.history import History, Line
+from harness.history import History, Line, State
 from harness.report import escape, wording
 from harness.report.terminal import wrapped
 
@@ -18,9 +19,7 @@ def history_text(found: History) -> str:
     if found.leftovers:
         lines += wrapped("left", f"{', '.join(found.leftovers)}: half-written, no roots; look, then qualify rm each")
     states = [line.state for line in found.lines]
-    count = {
-        state: states.count(state) for state in ("current", "older", "superseded", "not intact", "another version")
-    }
+    count = {state: states.count(state) for state in get_args(State)}
     said = ", ".join(f"{number} {state}" for state, number in count.items() if number)
     lines += wrapped("checked", found.checked)
     lines.append(f"{len(states)} root{'' if len(states) == 1 else 's'}{': ' if said else ''}{said}")

@@ -6,19 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from importlib import resources
 
 from harness.derive_raw import Read
 from harness.records import PlannedTarget, Tier
 from harness.report import about, escape, sections, view, wording
 from harness.report.live import duration
-from harness.report.markup import Html, code, el, facts, join, table, text
+from harness.report.markup import Html, code, el, facts, head, join, table, text
 from harness.report.sections import verdict
 from harness.report.source import Source
 from harness.root import RootRecords, merged
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-"""What a browser may do with the page: show it. Style is inline; nothing is fetched and nothing runs."""
 
 FOOT = (
     "Drawn from the records and raw samples of the root alone. MB is a million bytes, MiB is 1,048,576 bytes; intervals are 95%."
@@ -45,20 +41,8 @@ def render(records: RootRecords, read: Read, paths: Collection[str], digest: str
         el("main", _ladder(records), _problems(records), *targets, *about.parts(records, digest)),
         el("footer", el("p", FOOT)),
     )
-    return f"<!DOCTYPE html>\n{el('html', _head(records), body, lang='en')}\n"
-
-
-def _head(records: RootRecords) -> Html:
-    style = resources.files("harness.report").joinpath("report.css").read_text(encoding="utf-8")
-    return el(
-        "head",
-        el("meta", charset="utf-8"),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", f"{wording.WORDS[records.claim.verdict]}: {records.plan.ladder} - qualification report"),
-        el("style", Html(style)),
-    )
+    title = f"{wording.WORDS[records.claim.verdict]}: {records.plan.ladder} - qualification report"
+    return f"<!DOCTYPE html>\n{el('html', head(title), body, lang='en')}\n"
 
 
 def _mast(records: RootRecords, digest: str) -> Html:

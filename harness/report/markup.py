@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from importlib import resources
 
 from harness.report import escape
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+"""What a browser may do with the page: show it. Style is inline; nothing is fetched and nothing runs."""
 
 _VOID = frozenset({"br", "hr", "meta"})
 
@@ -71,6 +75,20 @@ def facts(rows: Iterable[tuple[str, str]], *wide: tuple[str, str]) -> Html:
     listed = [(*row, None) for row in rows] + [(*row, "wide") for row in wide]
     return el(
         "dl", *(el("div", el("dt", name), el("dd", value), class_=kind) for name, value, kind in listed), class_="facts"
+    )
+
+
+def head(title: str) -> Html:
+    """The head of a page that needs nothing else: its policy, its style and its title."""
+    style = resources.files("harness.report").joinpath("report.css").read_text(encoding="utf-8")
+    return el(
+        "head",
+        el("meta", charset="utf-8"),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", title),
+        el("style", Html(style)),
     )
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import resources
 from typing import NamedTuple
 
 from harness.report import escape
-from harness.report.html import POLICY
-from harness.report.markup import Html, code, el, join, table
+from harness.report.markup import Html, code, el, head, join, table
 
 WIDTH = 80
 CELL = 400
@@ -70,16 +68,6 @@ def markdown(headline: str, parts: Iterable[Part]) -> str:
 
 def page(title: str, headline: str, parts: Sequence[Part]) -> str:
     """The answer as one HTML file that needs nothing else, under the policy that the report of a root has."""
-    style = resources.files("harness.report").joinpath("report.css").read_text(encoding="utf-8")
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", title),
-        el("style", Html(style)),
-    )
     links = el("ul", *(el("li", el("a", part.title, href=f"#part-{n}")) for n, part in enumerate(parts)))
     mast = el(
         "header",
@@ -94,7 +82,7 @@ def page(title: str, headline: str, parts: Sequence[Part]) -> str:
         mast,
         el("main", *(_section(part, number) for number, part in enumerate(parts))),
     )
-    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+    return f"<!DOCTYPE html>\n{el('html', head(title), body, lang='en')}\n"
 
 
 def _section(part: Part, number: int) -> Html:

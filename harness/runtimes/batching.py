@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from harness.candidate import first_position
 from harness.errors import Blocked
+from harness.records import Candidate
 from harness.runtimes.tokens import Encoded
 
 if TYPE_CHECKING:
@@ -119,6 +121,14 @@ def score_or_refuse(
     if len(refused) == len(found):
         logits(next(iter(batches(encoded, layout))).tensors)
     return found, refused
+
+
+def layout_of(
+    candidate: Candidate, inputs: Mapping[str, str], batch_size: int, fixed: tuple[int | None, int | None]
+) -> Layout:
+    """How batches of a candidate are laid out for a scorer that takes ``inputs``."""
+    first = first_position(candidate)
+    return Layout(inputs, candidate.pad_token_id, candidate.padding_side, batch_size, *fixed, first_position=first)
 
 
 def _alone(

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness import candidate, records
 from harness.answer import check
-from harness.errors import AskedWrongly, Blocked, CandidateError
+from harness.errors import AskedWrongly, CandidateError
 from harness.root import RootRecords
-from harness.runtimes import RUNTIMES, tokens
-from harness.runtimes.batching import Layout, batches, score
-from harness.runtimes.session import LoadError
+from harness.runtimes import load, tokens
+from harness.runtimes.batching import batches, layout_of, score
 from harness.stages.job import folder_digest
 
 if TYPE_CHECKING:
@@ -49,20 +48,11 @@ class CrossEncoder:
         if folder_digest(folder) != digest:
             raise AskedWrongly(f"{folder}: expected the artifact {digest}, got another; verify the root again")
         planned = next(planned for planned in found.plan.targets if planned.name == target)
-        try:
-            self._session = RUNTIMES[planned.provider].load(folder / "model.onnx", planned.threads)
-        except LoadError as error:
-            raise Blocked(f"artifact: expected a graph that {planned.provider} loads, got {error}") from error
+        self._session = load(planned.provider, folder / "model.onnx", planned.threads)
         options = found.plan.options.L3
         self._max_length = max_length or (options.max_length if options is not None else MAX_LENGTH)
-        self._layout = Layout(
-            self._session.inputs,
-            self._candidate.pad_token_id,
-            self._candidate.padding_side,
-            options.batch_size if options is not None else BATCH_SIZE,
-            *self._session.fixed,
-            first_position=candidate.first_position(self._candidate),
-        )
+        batch_size = options.batch_size if options is not None else BATCH_SIZE
+        self._layout = layout_of(self._candidate, self._session.inputs, batch_size, self._session.fixed)
         self.name = _name(self._candidate.model, target)
         self.artifact_digest = digest
 

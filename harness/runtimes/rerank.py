@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.errors import Blocked
 from harness.records import SessionOptions
-from harness.runtimes import RUNTIMES, tokens
-from harness.runtimes.batching import Layout, batches, score
-from harness.runtimes.session import DEFAULT, LoadError
+from harness.runtimes import load, tokens
+from harness.runtimes.batching import Layout, batches, layout_of, score
+from harness.runtimes.session import DEFAULT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,16 +96,6 @@ def open_reranker(
     from harness import candidate
 
     found = candidate.resolve(str(model.resolve()), None, model.parent).candidate
-    try:
-        loaded = RUNTIMES[provider].load(graph, threads, session)
-    except LoadError as error:
-        raise Blocked(f"{graph.name}: expected a graph that {provider} loads, got {error}") from error
-    layout = Layout(
-        loaded.inputs,
-        found.pad_token_id,
-        found.padding_side,
-        batch_size,
-        *loaded.fixed,
-        first_position=candidate.first_position(found),
-    )
+    loaded = load(provider, graph, threads, session, graph.name)
+    layout = layout_of(found, loaded.inputs, batch_size, loaded.fixed)
     return Reranker(loaded, tokens.tokenizer_of(model, min(max_length, found.max_length)), layout)

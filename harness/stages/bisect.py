@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 CHUNK = 48
 MINUS_INFINITY = 1e30
 """Larger values stand for minus infinity (masks): half precision cannot hold them, so only their sign is compared."""
-_SPILL = 1024
-"""Tensors of so many bytes lie in a file beside the graph, which is then small enough to be written for every chunk."""
 
 
 class _Side:
@@ -137,16 +135,8 @@ def _side(folder: Path, asked: BisectAsked) -> _Side:
     import onnx
 
     spilled = folder / "spilled"
-    spilled.mkdir()
-    whole = onnx.load(str(folder / GRAPH))
-    onnx.save_model(
-        whole,
-        str(spilled / GRAPH),
-        save_as_external_data=True,
-        all_tensors_to_one_file=True,
-        location="weights",
-        size_threshold=_SPILL,
-    )
+    # weights beside it, the graph is small enough to be written for every chunk
+    onnx_file.save(onnx_file.load(folder / GRAPH), spilled, external=True)
     model = onnx.load(str(spilled / GRAPH), load_external_data=False)
     given = {
         "input_ids": asked.ids,

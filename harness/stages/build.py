@@ -11,8 +11,9 @@ from harness import data
 from harness.derive_raw import raw_record
 from harness.errors import Blocked
 from harness.metrics import onnx_graph
+from harness.probes import longest_tokens, probe_shapes
 from harness.raw import BuildRaw, Conversion, Export, Probe
-from harness.records import CALIBRATION, BuildOptions, DataFact, TierOptions, step_folder
+from harness.records import CALIBRATION, DataFact, step_folder
 from harness.runtimes import RUNTIMES, tokens
 from harness.runtimes.batching import batches, pad
 from harness.runtimes.session import LoadError, Session
@@ -161,21 +162,6 @@ def _calibration(job: Job, names: tuple[str, ...]) -> tuple[DataFact, Callable[[
         yield from (batch.tensors for batch in batches(encoded, layout))
 
     return facts, feeds
-
-
-def longest_tokens(options: TierOptions, candidate_length: int) -> int:
-    """The most tokens that any tier of the plan lets a pair have; 512 or what the candidate takes where no tier scores."""
-    asked = [tier.max_length for tier in (options.L1, options.L2, options.L3) if tier is not None]
-    return min(max(asked, default=512), candidate_length)
-
-
-def probe_shapes(
-    options: BuildOptions, fixed: tuple[int | None, int | None], prebuilt: bool, longest: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Batches and lengths to probe. What the ladder asked to be dynamic is probed as such; a prebuilt graph by its own dimensions."""
-    batch, length = fixed if prebuilt else (None, None) if isinstance(options.shape, str) else options.shape
-    lengths = tuple(sorted({*(n for n in graph_checks.LENGTHS if n <= longest), longest}))
-    return (batch,) if batch else graph_checks.BATCHES, (length,) if length else lengths
 
 
 def _probes(job: Job, session: Session) -> tuple[Probe, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from harness.derive_build import HALF_CONVERTER
 from harness.errors import Blocked
 from harness.raw import Conversion, Search
 from harness.records import BuildOptions, DataFact, HalfOptions, IntegerOptions, Precision, Value
@@ -56,13 +57,14 @@ def _half(
 ) -> tuple[Path, Conversion]:
     """The fp16 graph; when it is at fault and the fp32 graph is not, with the fewest nodes kept in fp32 that mend it."""
     made = 0
+    graphs: dict[tuple[str, ...], Path] = {}
     suspected: tuple[str, ...] = ()
 
     def attempt(kept: tuple[str, ...]) -> tuple[Path, str]:
         """The graph with ``kept`` in fp32, and its fault on the runtime or in the range of half precision."""
         nonlocal made, suspected
         made += 1
-        graph = _half_with(source, options, kept, scratch / str(made), external=external)
+        graph = graphs[kept] = _half_with(source, options, kept, scratch / str(made), external=external)
         fault = checks.trial(graph)
         if not fault:
             beyond = half_range.overflow(graph, checks.feed(), scratch / f"{made}-watched")
@@ -77,11 +79,11 @@ def _half(
     if fault and not checks.trial(source):
         open_ = [(name, kind) for name, kind in nodes if kind not in blocked]
         search = keep.search(open_, fault, lambda kept: attempt(kept)[1], tuple(dict.fromkeys(suspected)))
-        graph = attempt(search.kept)[0] if search.repaired else graph
+        graph = graphs[search.kept] if search.repaired else graph
     kept = search.kept if search is not None and search.repaired else ()
     high, low = _beyond(onnx_file.load(source))
     return graph, Conversion(
-        name="onnxruntime.transformers.float16.convert_float_to_float16",
+        name=HALF_CONVERTER,
         options={
             "min_positive_val": MIN_POSITIVE,
             "max_finite_val": MAX_FINITE,

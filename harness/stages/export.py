@@ -17,13 +17,9 @@ from harness.stages.optimise import optimise
 
 
 class Made(NamedTuple):
-    """The fp32 graph, what is recorded of it, the warnings that were given, each once, and the seconds of each phase.
-
-    ``exported`` is the graph before optimisation, the same file where there was none.
-    """
+    """The fp32 graph, what is recorded of it, the warnings that were given, each once, and the seconds of each phase."""
 
     graph: Path
-    exported: Path
     facts: raw.Export
     warnings: tuple[str, ...]
     phases_s: dict[str, float]
@@ -66,7 +62,7 @@ def export(
     facts = raw.Export(
         bytes=onnx_file.size(graph), digest=onnx_file.digest(graph), optimisation=optimisation, repeat=repeat
     )
-    return Made(graph, exported, facts, tuple(dict.fromkeys(messages)), phases)
+    return Made(graph, facts, tuple(dict.fromkeys(messages)), phases)
 
 
 def _compared(first: Path, second: Path) -> raw.Repeat:

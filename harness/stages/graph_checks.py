@@ -14,10 +14,6 @@ from harness.runtimes.onnxruntime import first_line
 from harness.runtimes.session import Session
 from harness.runtimes.tokens import Encoded
 
-BATCHES = (1, 2, 3, 7)
-LENGTHS = (1, 8, 13)
-"""Probed besides the maximum; 13 is odd and prime, so no tile or power of two hides a fault."""
-
 
 def checker_faults(graph: Path, clean: Callable[[str], str]) -> tuple[str, ...]:
     """What ``onnx.checker`` with strict shape inference says against the file; it stops at the first fault."""

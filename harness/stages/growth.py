@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from harness.metrics.sampling import mixed_order
 from harness.raw import GrowthRaw
 from harness.runtimes.batching import pad
-from harness.stages.timing import Resident
+from harness.stages.timing import Resident, shapes
 
 if TYPE_CHECKING:
     from harness.runtimes.batching import Tensors
@@ -40,8 +40,7 @@ def grow(job: Job, session: Session, encoded: Encoded) -> GrowthRaw | None:
             job.progress(count, len(order), "calls of mixed shapes")
     finally:
         resident.close()
-    shapes = tuple(next(iter(tensors.values())).shape for tensors in made)
-    return GrowthRaw(shapes=shapes, order=order, rss_bytes=tuple(sizes))
+    return GrowthRaw(shapes=shapes(made), order=order, rss_bytes=tuple(sizes))
 
 
 def _mixed(job: Job, session: Session, encoded: Encoded, batch_size: int) -> list[Tensors]:

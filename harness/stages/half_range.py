@@ -47,7 +47,7 @@ def overflow(graph: Path, feed: Feed, scratch: Path) -> Overflow:
     names = [item.name for item in session.get_outputs() if item.type == "tensor(float16)"]
     values = dict(zip(names, session.run(names, feed), strict=True)) if names else {}
     bad = {name for name, found in values.items() if np.isnan(found).any() or np.isposinf(found).any()}
-    return _named(onnx_file.load(graph), bad)
+    return _named(model, bad)
 
 
 def _named(model: Any, bad: set[str]) -> Overflow:

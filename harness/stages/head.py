@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from harness.adapter import HEAD
 from harness.raw import HeadMatch
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-_HEAD = re.compile(r"(^|\.)(classifier|score)(\.|$)")
 
 _PRODUCTS = re.compile(r"(Q?Linear|Fused|Q)?(MatMul|Gemm)\w*|QLinearMatMul|MatMulInteger\w*|DynamicQuantize\w+")
 """Where the way back from the output ends: at a product of matrices, or at the quantisation of what goes into one."""
@@ -101,7 +100,7 @@ def _head_tensors(model: Path) -> Iterator[tuple[str, Floats]]:
         with safe_open(path, framework="np") as file:
             names = set(file.keys())
             for name in sorted(names):
-                if not name.endswith(".weight") or not _HEAD.search(name):
+                if not name.endswith(".weight") or not HEAD.search(name):
                     continue
                 weight = file.get_tensor(name).astype("float64")
                 if weight.ndim != 2 or weight.shape[0] != 1:

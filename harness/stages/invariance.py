@@ -5,14 +5,13 @@ What is scored stands in ``harness.variants``; here it is scored, for one side o
 
 from __future__ import annotations
 
-import ctypes
 import threading
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.raw import InvarianceRaw, Variant
 from harness.runtimes.batching import Layout, pad
+from harness.stages.together import all_back
 from harness.variants import Shape, Side, variants
 
 if TYPE_CHECKING:
@@ -84,30 +83,19 @@ def from_threads(
     import numpy as np
 
     results: dict[tuple[int, int], NDArray[np.float32]] = {}
-    errors: list[str] = []
     together = threading.Barrier(len(made))
 
     def work(thread: int) -> None:
-        try:
-            together.wait(limit_s)
-            for call in range(calls):
-                results[thread, call] = logits(made[thread])
-        except Exception as error:  # noqa: BLE001 - whatever a runtime raises when it is shared is what this is for
-            errors.append(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+        together.wait(limit_s)
+        for call in range(calls):
+            results[thread, call] = logits(made[thread])
 
-    workers = [threading.Thread(target=work, args=(thread,), daemon=True) for thread in range(len(made))]
-    deadline = time.monotonic() + limit_s
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(max(0.0, deadline - time.monotonic()))
-    if any(worker.is_alive() for worker in workers):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(logits))  # else the session would be destroyed under its threads
+    error, _ = all_back(work, len(made), limit_s, logits)
     done = dict(results)
     missing = np.float32("nan")
     every = [(thread, call) for thread in range(len(made)) for call in range(calls)]
     found = [done[key] if key in done else np.full(_rows(made[key[0]]), missing) for key in every]
-    return found, len(every) - len(done), errors[0] if errors else ""
+    return found, len(every) - len(done), error
 
 
 def _rows(tensors: dict[str, Any]) -> int:

@@ -13,13 +13,11 @@ from evidence import tree
 from evidence.manifest import Entry, tree_digest
 from evidence.seal import write_new
 from harness import data
-from harness.candidate import first_position
-from harness.errors import Blocked
 from harness.raw import ArtifactRef
 from harness.records import PAIRS, Record, Request, to_json
-from harness.runtimes import RUNTIMES, tokens
-from harness.runtimes.batching import Layout
-from harness.runtimes.session import LoadError, Session
+from harness.runtimes import load, tokens
+from harness.runtimes.batching import Layout, layout_of
+from harness.runtimes.session import Session
 from harness.runtimes.torch_eager import Reference
 
 if TYPE_CHECKING:
@@ -113,10 +111,7 @@ class Job(NamedTuple):
     def session(self, threads: int | None = None) -> Session:
         """Load the artifact on the target's provider, with its number of threads or another. Raises ``Blocked``."""
         target = self.request.target
-        try:
-            return RUNTIMES[target.provider].load(self.graph, threads or target.threads, target.session)
-        except LoadError as error:
-            raise Blocked(f"artifact: expected a graph that {target.provider} loads, got {error}") from error
+        return load(target.provider, self.graph, threads or target.threads, target.session)
 
     def reference(self) -> Reference:
         """PyTorch in fp32: the candidate as it was trained, its adapter on and unmerged. Raises ``Blocked``."""
@@ -126,15 +121,7 @@ class Job(NamedTuple):
 
     def layout(self, inputs: Mapping[str, str], batch_size: int, fixed: tuple[int | None, int | None]) -> Layout:
         """How batches are laid out for a scorer that takes ``inputs``."""
-        candidate = self.request.candidate
-        return Layout(
-            inputs,
-            candidate.pad_token_id,
-            candidate.padding_side,
-            batch_size,
-            *fixed,
-            first_position=first_position(candidate),
-        )
+        return layout_of(self.request.candidate, inputs, batch_size, fixed)
 
 
 def folder_digest(folder: Path) -> str:

@@ -6,7 +6,6 @@ hide the waiting of all that came meanwhile (coordinated omission; Tene, "How NO
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from harness.metrics.sampling import arrivals_ms
 from harness.raw import Arrivals, Level, LoadRaw
 from harness.stages.timing import now_ms
+from harness.stages.together import all_back
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ def _closed(
             results[caller, number] = score()
             end[caller].append(now_ms())
 
-    error, stuck = _all_back(work, callers, options.deadlock_s, score)
+    error, stuck = all_back(work, callers, options.deadlock_s, score)
     begun, ended, done = [tuple(times) for times in begin], [tuple(times) for times in end], dict(results)
     nothing = np.full(pairs, np.nan, dtype=np.float32)
     logits = [done.get((caller, number), nothing) for caller in range(callers) for number in range(options.calls)]
@@ -103,7 +103,7 @@ def _open(score: Score, options: LoadOptions, seed: int) -> Arrivals:
             score()
             end[number] = now_ms()
 
-    error, _ = _all_back(serve, servers, due[-1] / 1000 + options.deadlock_s, score)
+    error, _ = all_back(serve, servers, due[-1] / 1000 + options.deadlock_s, score)
     begun, ended = dict(begin), dict(end)
     return Arrivals(
         servers=servers,
@@ -112,28 +112,3 @@ def _open(score: Score, options: LoadOptions, seed: int) -> Arrivals:
         end_ms=tuple(ended.get(number) for number in range(len(due))),
         error=error,
     )
-
-
-def _all_back(work: Callable[[int], None], threads: int, limit_s: float, keep: object) -> tuple[str, bool]:
-    """Run ``work`` in so many threads for at most ``limit_s``; the first error, and whether some have not come back.
-
-    Threads that never come back are left behind, and what they use, ``keep``, is kept for them.
-    """
-    errors: list[str] = []
-
-    def guarded(number: int) -> None:
-        try:
-            work(number)
-        except Exception as error:  # noqa: BLE001 - whatever a runtime raises when it is shared is what this is for
-            errors.append(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
-
-    workers = [threading.Thread(target=guarded, args=(number,), daemon=True) for number in range(threads)]
-    deadline = time.monotonic() + limit_s
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(max(0.0, deadline - time.monotonic()))
-    stuck = any(worker.is_alive() for worker in workers)
-    if stuck:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(keep))  # else the session would be destroyed under its threads
-    return (errors[0] if errors else ""), stuck

@@ -18,9 +18,8 @@ from harness.errors import Blocked, QualifyError
 from harness.metrics.paired import turns
 from harness.raw import PairedRaw, SessionPair, Stated
 from harness.records import BASELINE, PerfOptions
-from harness.runtimes import RUNTIMES
+from harness.runtimes import load
 from harness.runtimes.batching import batches
-from harness.runtimes.session import LoadError
 from harness.stages import eager
 from harness.stages.job import Job, folder_digest
 from harness.stages.timing import collector_off, shapes, timed_both_ms
@@ -58,10 +57,7 @@ def compare(job: Job, encoded: Encoded, options: PerfOptions) -> None:
 def _session(job: Job, graph: Path, encoded: Encoded, batch_size: int) -> Side:
     target = job.request.target
     quiet = msgspec.structs.replace(target.session, spinning=False)
-    try:
-        session = RUNTIMES[target.provider].load(graph, target.threads, quiet)
-    except LoadError as error:
-        raise Blocked(f"artifact: expected a graph that {target.provider} loads, got {error}") from error
+    session = load(target.provider, graph, target.threads, quiet)
     layout = job.layout(session.inputs, batch_size, session.fixed)
     call = [batch.tensors for batch in batches(encoded, layout)]
     return Side(Stated(facts=session.facts, shapes=shapes(call)), lambda: timed_both_ms(session, call))

@@ -43,7 +43,7 @@ def perf(job: Job) -> None:
     clock = Clock()
     _on_one_session(job, options, encoded, clock)
     if options.sweep is not None:
-        sweep.sweep(job, options.sweep, job.pairs())
+        sweep.sweep(job, options.sweep)
     if options.load is not None:
         _load(job, options, options.load, encoded)
     job.memory_written()
@@ -84,7 +84,7 @@ def _calls(
             samples.append(timed_ms(session, call))
             job.progress(len(samples), total, "calls")
     clock.mark("steady")
-    stopping, ended = Stopping(rule(options)), None
+    stopping, ended = Stopping(Rule.of(options)), None
     while ended is None:
         samples.append(timed_ms(session, call))
         ended = stopping.after(samples[-1])
@@ -123,8 +123,3 @@ def _write(
             growth=growth,
         ),
     )
-
-
-def rule(options: PerfOptions) -> Rule:
-    """When the steady calls end."""
-    return Rule(options.calls, options.min_calls, options.interval, options.seconds)

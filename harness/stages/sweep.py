@@ -32,9 +32,9 @@ _SETTLE_S = 0.03
 """Long enough for two samples of memory while what a call took is still held."""
 
 
-def sweep(job: Job, options: SweepOptions, given: list[tuple[str, str]]) -> None:
+def sweep(job: Job, options: SweepOptions) -> None:
     """Measure every cell and write ``sweep.json``."""
-    pairs = [given[index % len(given)] for index in range(max(options.candidates))]
+    pairs = job.pairs_of_call(max(options.candidates))
     encoded = {
         length: tokens.encode(job.model, job.request.candidate, pairs, length) for length in set(options.max_length)
     }

@@ -322,7 +322,7 @@ def test_what_a_library_raises_is_blocked_with_its_class_and_versions(empty_benc
 
 
 def test_probes_use_the_longest_sequence_of_any_tier() -> None:
-    from harness.stages.build import longest_tokens, probe_shapes
+    from harness.probes import longest_tokens, probe_shapes
 
     assert longest_tokens(OPTIONS, POSITIONS) == 48
     assert longest_tokens(msgspec.structs.replace(OPTIONS, L1=None, L2=None, L3=None), POSITIONS) == POSITIONS

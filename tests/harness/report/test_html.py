@@ -11,7 +11,7 @@ import pytest
 from harness.errors import AskedWrongly
 from harness.raw import PerQuery
 from harness.records import Tier, from_json, step_folder, to_json
-from harness.report import html, view, wording
+from harness.report import html, markup, view, wording
 from tests.support.roots import DIGEST, Example, example
 
 
@@ -61,8 +61,8 @@ def test_nothing_outside_the_file_is_referred_to(page: str, hostile_page: str) -
 
 def test_the_policy_lets_a_browser_fetch_and_run_nothing(page: str) -> None:
     assert page.index("Content-Security-Policy") < page.index("<style>")
-    assert html.POLICY.startswith("default-src 'none'; style-src 'unsafe-inline';")
-    assert "script" not in html.POLICY
+    assert markup.POLICY.startswith("default-src 'none'; style-src 'unsafe-inline';")
+    assert "script" not in markup.POLICY
 
 
 def test_every_finding_is_there_with_limit_value_and_margin(root: Example, page: str) -> None:
