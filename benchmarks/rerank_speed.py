@@ -19,23 +19,10 @@ from harness import data, derive_rerank
 from harness.metrics.catalogue import fixed_limits
 from harness.metrics.rerank_names import cuts, names
 from harness.raw import ScoresRaw
-from harness.records import (
-    GROUPS,
-    BuildOptions,
-    Candidate,
-    Inputs,
-    Limit,
-    Limits,
-    PlannedStep,
-    PlannedTarget,
-    Request,
-    RerankOptions,
-    TierOptions,
-    to_json,
-)
+from harness.records import GROUPS, Limit, Limits, RerankOptions, to_json
 from harness.rerank_groups import read_groups
+from tests.support.ranked import STEP, request
 
-STEP = "steps/L3-rerank.cpu-fp32"
 LIMITS: Limits = {
     **fixed_limits("L3", "fp32"),
     "ndcg_at_10_drop": Limit(at_most=0.005),
@@ -87,46 +74,6 @@ def made(groups: int, candidates: int) -> dict[str, bytes]:
     }
 
 
-def request() -> Request:
-    """What a step was asked, with limits that need every kind of metric."""
-    target = PlannedTarget(
-        name="cpu-fp32",
-        precision="fp32",
-        provider="cpu",
-        threads=1,
-        artifact=None,
-        deferred=None,
-        steps=(PlannedStep(tier="L3", limits=LIMITS, time_limit_s=900.0),),
-    )
-    candidate = Candidate(
-        model="made",
-        revision=None,
-        digest="blake3:" + "0" * 64,
-        files=(),
-        architecture="",
-        model_type="",
-        num_labels=1,
-        parameters=1,
-        weight_dtypes={},
-        max_length=64,
-        type_vocab_size=2,
-        pad_token_id=0,
-        padding_side="right",
-    )
-    return Request(
-        format=1,
-        tier="L3",
-        target=target,
-        candidate=candidate,
-        options=TierOptions(L0=BuildOptions(), L3=RerankOptions(data="groups.jsonl")),
-        inputs=Inputs(pairs=None, groups=None),
-        seed=0,
-        plan_digest="blake3:" + "0" * 64,
-        step=STEP,
-        artifact="artifacts/cpu-fp32",
-    )
-
-
 def timed(what: str, work: Callable[[], T]) -> T:
     """Do it and print its seconds: by the clock, and of processor time, which a busy neighbour does not lengthen as much."""
     begin, used = time.perf_counter(), time.process_time()
@@ -141,7 +88,8 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=2000)
     parser.add_argument("--candidates", type=int, default=100)
     asked = parser.parse_args()
-    files, step = made(asked.groups, asked.candidates), request()
+    files = made(asked.groups, asked.candidates)
+    step = request(LIMITS, RerankOptions(data="groups.jsonl"))  # limits that need every kind of metric
     print(f"{asked.groups:,} groups x {asked.candidates} candidates, {len(names(cuts(LIMITS)))} ranking metrics")
     groups = timed("reading the groups", lambda: read_groups(files[GROUPS]))
     timed("BM25 and the other scorers that look at texts", lambda: groups.scorers)

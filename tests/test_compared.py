@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.conftest import once
 from tests.support.compared import BLOCK, CHANGED, EXITS, PAGE, compare, make, shown
+from tests.support.once import once
 from tests.support.readme import shape
 
 FIRST = {

@@ -224,6 +224,10 @@ def test_every_step_after_a_wrong_time_is_still_compared() -> None:
     ]
 
 
+def interrupted(made: Climb) -> None:
+    made.outcomes[L0]["reason"] = "interrupted by the user"
+
+
 def test_steps_after_an_interrupt_are_refused_on_every_target() -> None:
     climb = Climb(
         targets={"cpu-fp32": ["L0", "L1"], "cpu-fp16": ["L0"]},
@@ -231,10 +235,7 @@ def test_steps_after_an_interrupt_are_refused_on_every_target() -> None:
         verdicts={("cpu-fp32", "L0"): "BLOCKED", ("cpu-fp16", "L0"): "PASS"},
     )
 
-    def change(made: Climb) -> None:
-        made.outcomes[L0]["reason"] = "interrupted by the user"
-
-    assert messages(climb.build(change)) == [
+    assert messages(climb.build(interrupted)) == [
         "steps/L0-build.cpu-fp16: expected no step after one that did not pass, got one"
     ]
 
@@ -243,10 +244,7 @@ def test_a_step_that_passed_is_never_an_interrupted_one() -> None:
     """A forger could else hide the steps of a later target behind a reason."""
     climb = Climb(targets={"cpu-fp32": ["L0"], "cpu-fp16": ["L0"]}, verdicts={("cpu-fp32", "L0"): "PASS"})
 
-    def change(made: Climb) -> None:
-        made.outcomes[L0]["reason"] = "interrupted by the user"
-
-    assert rules(faults_of(climb.build(change))) == ["E-STEP"]
+    assert rules(faults_of(climb.build(interrupted))) == ["E-STEP"]
 
 
 def test_a_gate_that_is_planned_twice_is_refused() -> None:

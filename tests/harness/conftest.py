@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from securesystemslib.signer import SSlibKey
 
+from harness import dsse
 from harness.records import TIERS
+from tests.support.keys import KeyPair, make_keys
 from tests.support.ladders import qualify, write_ladder
 from tests.support.models import make_bert
 from tests.support.once import once
 from tests.support.steps import Bench, bench
-
-__all__ = ["once"]
 
 TARGETS = ("cpu-fp32", "cpu-fp16", "cpu-int8")
 
@@ -49,6 +50,24 @@ def climbed(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Bench
 
     folder = once(tmp_path_factory, "climbed", climb)
     return bench(folder / "root", tiny_model)
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
+    """Those of the producer, who is trusted."""
+    return make_keys(tmp_path_factory.mktemp("keys"), "producer")
+
+
+@pytest.fixture(scope="session")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
+    """Those of somebody whom nobody trusts."""
+    return make_keys(tmp_path_factory.mktemp("keys"), "stranger")
+
+
+@pytest.fixture(scope="session")
+def trusted(keys: KeyPair) -> tuple[SSlibKey, ...]:
+    """The producer's public key."""
+    return (dsse.public_key(keys.public),)
 
 
 @pytest.fixture

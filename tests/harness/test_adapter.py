@@ -16,9 +16,9 @@ from harness.metrics.catalogue import fixed_limits
 from harness.raw_adapter import AdapterRaw, MergeRaw
 from harness.records import Measurement, to_json
 from harness.stages import export
-from tests.harness.conftest import once
 from tests.support import adapters
 from tests.support.ladders import qualify, write_ladder
+from tests.support.once import once
 from tests.support.steps import Bench, Ran
 
 L0, L2 = "steps/L0-build.cpu-fp32", "steps/L2-parity.cpu-fp32"

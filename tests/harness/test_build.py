@@ -19,10 +19,6 @@ from tests.support.models import POSITIONS
 from tests.support.steps import OPTIONS, Bench, Ran, bench
 
 
-def graph_of(bench: Bench, target: str = "cpu-fp32") -> Path:
-    return bench.root / "artifacts" / target / "model.onnx"
-
-
 def failed(ran: Ran, precision: Precision = "fp32") -> dict[str, str]:
     """The findings that are FAIL, by metric."""
     findings = judge.judge(fixed_limits("L0", precision), ran.measured().values())
@@ -41,7 +37,7 @@ def test_an_exported_fp32_graph_is_what_it_says(climbed: Bench) -> None:
     assert ran.value("outputs") == "logits:FLOAT[batch,1]"
     assert (ran.value("opset"), ran.value("ir_version")) == (17, 8)
     assert (ran.value("realised_precision"), ran.value("head_gap_ratio")) == ("fp32", 0.0)
-    assert ran.value("payload_bytes") == graph_of(climbed).stat().st_size
+    assert ran.value("payload_bytes") == climbed.graph().stat().st_size
     assert failed(ran) == {}
 
 
@@ -78,7 +74,7 @@ def test_later_targets_convert_the_export_of_the_first(climbed: Bench) -> None:
 def test_an_exported_graph_names_no_file_of_this_machine(climbed: Bench) -> None:
     import torch
 
-    data = graph_of(climbed).read_bytes()
+    data = climbed.graph().read_bytes()
     assert str(Path(torch.__file__).parent).encode() not in data
     assert b".py" not in data
 
@@ -95,22 +91,22 @@ def test_an_exported_graph_names_no_file_of_this_machine(climbed: Bench) -> None
 def test_a_prebuilt_graph_with_another_head_fails(
     climbed: Bench, empty_bench: Bench, tmp_path: Path, head: str, expected: set[str]
 ) -> None:
-    graph = graphs.with_head(graph_of(climbed), tmp_path / "given" / "reranker.onnx", graphs.HEADS[head])
+    graph = graphs.with_head(climbed.graph(), tmp_path / "given" / "reranker.onnx", graphs.HEADS[head])
     assert set(failed(empty_bench.check(graph))) == expected
 
 
 def test_a_prebuilt_graph_is_copied_and_not_exported(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
     graph = tmp_path / "given.onnx"
-    shutil.copy(graph_of(climbed), graph)
+    shutil.copy(climbed.graph(), graph)
     ran = empty_bench.check(graph)
     assert failed(ran) == {}
     assert ran.value("build_seconds") == 0
     assert ran.raw("build.json")["source"] == "prebuilt"
-    assert graph_of(empty_bench).read_bytes() == graph.read_bytes()
+    assert empty_bench.graph().read_bytes() == graph.read_bytes()
 
 
 def test_a_graph_without_an_output_named_logits_fails(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
-    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.output_renamed))
+    ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.output_renamed))
     found = failed(ran)
     assert set(found) == {"logits_width", "probe_faults"}
     assert found["logits_width"] == "logits_width: expected exactly 1, got 0 columns: outputs: scores"
@@ -118,7 +114,7 @@ def test_a_graph_without_an_output_named_logits_fails(climbed: Bench, empty_benc
 
 
 def test_an_input_that_the_tokenizer_does_not_give_is_named(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
-    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.input_added))
+    ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.input_added))
     assert failed(ran)["unfed_inputs"] == "unfed_inputs: expected exactly 0, got 1 inputs: past_length"
 
 
@@ -127,7 +123,7 @@ def test_a_mislabelled_fp32_file_fails_by_its_realised_precision(
     climbed: Bench, empty_bench: Bench, tmp_path: Path, label: Precision
 ) -> None:
     graph = tmp_path / f"model-{label}.onnx"
-    shutil.copy(graph_of(climbed), graph)
+    shutil.copy(climbed.graph(), graph)
     ran = empty_bench.check(graph, f"cpu-{label}")
     assert ran.value("realised_precision") == "fp32"
     assert failed(ran, label) == {
@@ -152,7 +148,7 @@ def test_a_fixed_shape_with_int32_inputs_goes_on_to_parity(climbed: Bench, tmp_p
 def test_a_graph_that_works_only_at_the_shape_of_its_export_fails(
     climbed: Bench, empty_bench: Bench, tmp_path: Path
 ) -> None:
-    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.batch_frozen))
+    ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.batch_frozen))
     assert set(failed(ran)) == {"probe_faults"}
     faults = [item["fault"] for item in ran.raw("build.json")["probes"] if item["batch"] != 2]
     assert all(faults)
@@ -162,7 +158,7 @@ def test_a_graph_that_works_only_at_the_shape_of_its_export_fails(
 def test_a_graph_that_works_only_at_the_length_of_its_export_fails_at_the_others(
     climbed: Bench, empty_bench: Bench, tmp_path: Path
 ) -> None:
-    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.length_frozen))
+    ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.length_frozen))
     assert set(failed(ran)) == {"probe_faults"}
     faulty = {item["length"] for item in ran.raw("build.json")["probes"] if item["fault"]}
     assert faulty == {1, 13, 48}
@@ -172,7 +168,7 @@ def test_a_graph_that_works_only_at_the_length_of_its_export_fails_at_the_others
 def test_an_export_with_the_wrong_task_has_no_head_and_fails_with_what_there_is(
     climbed: Bench, empty_bench: Bench, tmp_path: Path
 ) -> None:
-    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.headless))
+    ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.headless))
     found = failed(ran)
     assert {"logits_width", "probe_faults"} <= set(found)
     assert found["logits_width"].startswith("logits_width: expected exactly 1, got 0 columns: outputs: ")
@@ -184,7 +180,7 @@ def test_an_export_with_the_wrong_task_has_no_head_and_fails_with_what_there_is(
 def test_a_graph_that_does_not_take_the_segments_of_the_tokenizer_fails_and_names_them(
     climbed: Bench, empty_bench: Bench, tmp_path: Path
 ) -> None:
-    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.segments_dropped))
+    ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.segments_dropped))
     found = failed(ran)
     assert set(found) == {"unused_tokenizer_inputs"}
     assert (
@@ -196,14 +192,14 @@ def test_a_graph_that_does_not_take_the_segments_of_the_tokenizer_fails_and_name
 def test_a_mask_that_is_minus_infinity_makes_padded_rows_nan_and_the_probe_says_which(
     climbed: Bench, empty_bench: Bench, tmp_path: Path
 ) -> None:
-    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.mask_overflows))
+    ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.mask_overflows))
     faults = [item["fault"] for item in ran.raw("build.json")["probes"] if item["fault"]]
     assert failed(ran)["probe_faults"].startswith("probe_faults: expected exactly 0, got ")
     assert any("row 0 with 13 of 13 tokens not padding: logit nan" in fault for fault in faults)
 
 
 def test_a_sigmoid_in_the_graph_fails_by_name(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
-    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", graphs.activated("Sigmoid")))
+    ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.activated("Sigmoid")))
     found = failed(ran)
     assert set(found) == {"raw_logits"}
     assert found["raw_logits"] == (
@@ -241,7 +237,7 @@ def test_the_export_based_exporter_names_its_dimensions_and_gives_the_same_bytes
     assert "input_ids:INT64[batch,sequence]" in str(ran.value("inputs"))
     assert ran.value("outputs") == "logits:FLOAT[batch,1]"
     assert ran.raw("build.json")["exporter"] == "torch_export"
-    assert b".py" not in graph_of(empty_bench).read_bytes()
+    assert b".py" not in empty_bench.graph().read_bytes()
 
 
 def test_a_file_that_is_no_graph_fails_with_words(empty_bench: Bench, tmp_path: Path) -> None:
@@ -267,7 +263,7 @@ def _newer_opset(model: Any) -> None:
 def test_a_graph_newer_than_the_runtime_is_blocked_with_both_numbers(
     climbed: Bench, empty_bench: Bench, tmp_path: Path, change: Any, what: str
 ) -> None:
-    ran = empty_bench.check(graphs.edited(graph_of(climbed), tmp_path / "given.onnx", change))
+    ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", change))
     assert ran.exit.code == 30
     assert ran.reason.startswith(f"artifact: expected {what} at most ")
     assert "got 99;" in ran.reason
@@ -284,7 +280,7 @@ def test_a_prebuilt_file_that_changed_after_the_plan_is_blocked(
     climbed: Bench, empty_bench: Bench, tmp_path: Path
 ) -> None:
     graph = tmp_path / "given.onnx"
-    shutil.copy(graph_of(climbed), graph)
+    shutil.copy(climbed.graph(), graph)
     fact = FileFact(path=graph.name, bytes=graph.stat().st_size, blake3="0" * 64)
     ran = empty_bench.run(empty_bench.request("L0", artifact=PrebuiltArtifact(name=graph.name, files=(fact,))), graph)
     assert ran.reason == (
@@ -338,11 +334,11 @@ def test_a_prebuilt_graph_with_external_data_is_copied_whole(
 
     graph = tmp_path / "given" / "reranker.onnx"
     graph.parent.mkdir()
-    model = onnx.load(str(graph_of(climbed)))
+    model = onnx.load(str(climbed.graph()))
     onnx.save(model, str(graph), save_as_external_data=True, location="weights.bin", size_threshold=0)
     ran = empty_bench.check(graph)
     assert failed(ran) == {}
-    copied = graph_of(empty_bench).parent
+    copied = empty_bench.graph().parent
     assert sorted(path.name for path in copied.iterdir()) == ["model.onnx", "weights.bin"]
     assert ran.value("payload_bytes") == sum(path.stat().st_size for path in copied.iterdir())
     assert ran.value("half_range_constants") == 1

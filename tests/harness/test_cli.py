@@ -11,14 +11,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
-from evidence import seal
 from harness.cli import cli, guarded
 from tests.support.graphs import HEADS, with_head
-from tests.support.ladders import REPO, Said, qualify, writable_copy, write_ladder
+from tests.support.ladders import REPO, Said, changed, edited, qualify, resealed, writable_copy, write_ladder
 
 NO_ML = """
 import sys
@@ -93,20 +92,18 @@ def test_one_flipped_byte_of_any_file_ends_20(tiny_root: Path, tmp_path: Path, p
 
 
 def test_an_edited_metric_sealed_again_is_found_by_judging_the_raw_samples(tiny_root: Path, tmp_path: Path) -> None:
-    root = writable_copy(tiny_root, tmp_path / "root")
-    (root / "SEAL").unlink()
-    (root / "MANIFEST.b3").unlink()
-    path = root / "steps/L2-parity.cpu-int8/measurements.json"
-    text = path.read_text(encoding="utf-8")
-    record = json.loads(text)
-    gap = next(m for m in record["measurements"] if m["metric"] == "max_abs_gap")
-    honest, gap["value"] = gap["value"], 1e-9
-    path.write_text(json.dumps(record, sort_keys=True, indent=2) + "\n", encoding="utf-8")
-    seal.seal(root, tmp_path / "forged")
-    said = qualify("verify", tmp_path / "forged", "--json")
+    honest: list[float] = []
+
+    def less(record: Any) -> None:
+        gap = next(m for m in record["measurements"] if m["metric"] == "max_abs_gap")
+        honest.append(gap["value"])
+        gap["value"] = 1e-9
+
+    edit = edited("steps/L2-parity.cpu-int8/measurements.json", less)
+    said = qualify("verify", changed(tiny_root, tmp_path / "forged", edit), "--json")
     assert said.code == 20
     assert [fault["rule"] for fault in said.json["faults"]] == ["Q-METRIC"]
-    assert f"max_abs_gap: expected {honest:.6g} from the samples, got 1e-09" in said.json["faults"][0]["message"]
+    assert f"max_abs_gap: expected {honest[0]:.6g} from the samples, got 1e-09" in said.json["faults"][0]["message"]
 
 
 def test_limits_loosened_in_the_sealed_plan_are_found_through_the_sealed_ladder(
@@ -115,8 +112,6 @@ def test_limits_loosened_in_the_sealed_plan_are_found_through_the_sealed_ladder(
     from evidence.manifest import digest_of
 
     root = writable_copy(tiny_root, tmp_path / "root")
-    (root / "SEAL").unlink()
-    (root / "MANIFEST.b3").unlink()
     plan = root / "plan.json"
     before = digest_of(plan.read_bytes())
     plan.write_bytes(plan.read_bytes().replace(b'"at_most": 0.0001', b'"at_most": 99.0'))
@@ -124,8 +119,7 @@ def test_limits_loosened_in_the_sealed_plan_are_found_through_the_sealed_ladder(
     assert before != after
     for path in root.rglob("*.json"):
         path.write_bytes(path.read_bytes().replace(before.encode(), after.encode()))
-    seal.seal(root, tmp_path / "forged")
-    said = qualify("verify", tmp_path / "forged", "--json")
+    said = qualify("verify", resealed(root, tmp_path / "forged"), "--json")
     assert said.code == 20
     assert "Q-LADDER" in {fault["rule"] for fault in said.json["faults"]}
 
@@ -376,14 +370,6 @@ def test_no_path_of_the_machine_and_no_name_of_the_user_is_sealed(tiny_root: Pat
         if len(word) > 4 and word.encode() in path.read_bytes()
     ]
     assert [item for item in found if item[0] not in {"ladder.yaml", "plan.json"}] == []
-
-
-def resealed(root: Path, to: Path) -> Path:
-    """A root sealed again over whatever it holds now, as somebody who wants to deceive would."""
-    (root / "SEAL").unlink()
-    (root / "MANIFEST.b3").unlink()
-    seal.seal(root, to)
-    return to
 
 
 def test_rows_of_the_report_that_the_scores_do_not_give_are_found(tiny_root: Path, tmp_path: Path) -> None:

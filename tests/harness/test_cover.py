@@ -7,7 +7,7 @@ from harness import judge, ladder, plan
 from harness.cover import Covered, Seen, cover
 from harness.records import GateClaim, Inputs, Outcome, Qualification, Tier, Verdict
 from tests.harness.test_matrix import LADDER as FOUR
-from tests.support.plans import CANDIDATE, INPUTS, candidate
+from tests.support.plans import CANDIDATE, INPUTS, candidate, outcome
 
 LADDER = FOUR.replace(b"  - {precision: int8, provider: qnn, deferred: no device}\n", b"")
 
@@ -20,21 +20,7 @@ def seen(name: str, *only: str, verdict: Verdict = "PASS", gate: Verdict | None 
     inputs = changes.get("inputs", INPUTS)
     made = plan.make(ladder.parse(data), data, found, inputs, {}, only)  # type: ignore[arg-type]
     outcomes: dict[tuple[str, Tier], Outcome] = {
-        (target.name, step.tier): Outcome(
-            format=1,
-            tier=step.tier,
-            target=target.name,
-            verdict=verdict,
-            reason="" if verdict == "PASS" else "a reason",
-            plan_digest="",
-            candidate_digest="",
-            artifact_digest=None,
-            started_at=None,
-            ended_at=None,
-            exit=None,
-            redactions=0,
-            findings=(),
-        )
+        (target.name, step.tier): outcome(target.name, step.tier, verdict, "" if verdict == "PASS" else "a reason")
         for target in made.targets
         for step in target.steps
     }

@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from evidence import seal
 from evidence.manifest import digest_of
 from harness import comparison, diff, gate, sides
 from harness.answer import check
 from harness.diff_values import Diff, Side, StepDiff
 from harness.errors import AskedWrongly
 from harness.policy import parse
-from harness.records import to_json
-from tests.support.ladders import Said, qualify, writable_copy
-
-
-def resealed(root: Path, to: Path, change: Callable[[Path], object]) -> Path:
-    """A copy of a root with one thing changed, and sealed again: what somebody who measured that would have sealed."""
-    staging = writable_copy(root, to.with_name(f"{to.name}.open"))
-    for name in ("SEAL", "MANIFEST.b3"):
-        (staging / name).unlink()
-    change(staging)
-    seal.seal(staging, to)
-    return to
-
-
-def edited(name: str, edit: Callable[[Any], object]) -> Callable[[Path], object]:
-    """A change of one JSON record."""
-
-    def change(root: Path) -> None:
-        value = json.loads((root / name).read_bytes())
-        edit(value)
-        (root / name).write_bytes(to_json(value))
-
-    return change
+from tests.support.ladders import Said, changed, edited, qualify, writable_copy
 
 
 def compared(baseline: Path, candidate: Path, *pairs: tuple[str, str]) -> Diff:
@@ -55,7 +30,7 @@ def other_machine(tmp_path_factory: pytest.TempPathFactory, tiny_root: Path) -> 
     """The root as if it had run on a machine with another processor."""
     place = tmp_path_factory.mktemp("machine") / "root"
     edit = edited("environment.json", lambda value: value["facts"].update(cpu_model="Another CPU"))
-    return resealed(tiny_root, place, edit)
+    return changed(tiny_root, place, edit)
 
 
 # --- one root against itself ------------------------------------------------------------------------------------------
@@ -219,13 +194,13 @@ def test_a_new_package_version_touches_all_it_makes_and_a_new_harness_commit_not
     tiny_root: Path, tmp_path: Path
 ) -> None:
     package = edited("environment.json", lambda value: value["packages"].update(onnxruntime="1.0.0"))
-    found = compared(tiny_root, resealed(tiny_root, tmp_path / "package", package)).refresh
+    found = compared(tiny_root, changed(tiny_root, tmp_path / "package", package)).refresh
     assert found is not None
     assert found.moved == ("package.onnxruntime",)
     assert (len(found.touched), found.preserved) == (12, ())
     assert "--preserve" not in found.command
     commit = edited("environment.json", lambda value: value["facts"].update(harness_commit="f" * 40))
-    found = compared(tiny_root, resealed(tiny_root, tmp_path / "commit", commit)).refresh
+    found = compared(tiny_root, changed(tiny_root, tmp_path / "commit", commit)).refresh
     assert found is not None
     assert (found.moved, found.touched, found.command) == (("harness.commit",), (), ())
 

@@ -23,21 +23,6 @@ TYPE = "application/vnd.in-toto+json"
 BODY = b'{"hello": "world"}\n'
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
-    return make_keys(tmp_path_factory.mktemp("keys"), "mine")
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
-    return make_keys(tmp_path_factory.mktemp("keys"), "other")
-
-
-@pytest.fixture(scope="module")
-def trusted(keys: KeyPair) -> tuple[SSlibKey, ...]:
-    return (dsse.public_key(keys.public),)
-
-
 def refusal(data: bytes | dict[str, Any], trusted: tuple[SSlibKey, ...]) -> str:
     """The rule and message with which an envelope is refused."""
     raw = data if isinstance(data, bytes) else json.dumps(data).encode()
@@ -88,22 +73,22 @@ def test_unknown_fields_an_empty_key_id_and_url_safe_base64_are_read(
 
 
 def test_one_trusted_signature_among_others_is_enough(
-    keys: KeyPair, other: KeyPair, trusted: tuple[SSlibKey, ...]
+    keys: KeyPair, stranger: KeyPair, trusted: tuple[SSlibKey, ...]
 ) -> None:
-    found = envelope(other)
+    found = envelope(stranger)
     found["signatures"] += envelope(keys)["signatures"]
     assert open_signed(json.dumps(found).encode(), "a.json", trusted).key == trusted[0].keyid
 
 
-def test_a_key_id_makes_nobody_trusted(keys: KeyPair, other: KeyPair, trusted: tuple[SSlibKey, ...]) -> None:
-    found = envelope(other)
+def test_a_key_id_makes_nobody_trusted(keys: KeyPair, stranger: KeyPair, trusted: tuple[SSlibKey, ...]) -> None:
+    found = envelope(stranger)
     found["signatures"][0]["keyid"] = trusted[0].keyid
     assert refusal(found, trusted).startswith("A-SIGNATURE ")
 
 
-def test_a_signature_by_another_key_is_refused(other: KeyPair, trusted: tuple[SSlibKey, ...]) -> None:
+def test_a_signature_by_another_key_is_refused(stranger: KeyPair, trusted: tuple[SSlibKey, ...]) -> None:
     expected = f"a signature by a trusted key (sha256 {trusted[0].keyid[:16]}) over this payload and type"
-    assert refusal(envelope(other), trusted) == (
+    assert refusal(envelope(stranger), trusted) == (
         f"A-SIGNATURE a.json: expected {expected}, got 1 that no trusted key made"
     )
 

@@ -98,6 +98,7 @@ def test_without_an_interval_the_value_decides_and_the_reason_shows_both() -> No
     found = judged("metric: payload_bytes, max_degradation: 10%", figure("payload_bytes", 1000, 1101))
     assert only(found).verdict == "REGRESSION"
     assert only(found).reason == "1,000, now 1,101 bytes: change +101, +10.10%"
+    assert only(found).rule == "max_degradation 10%"
     assert (found.verdict, found.exit_code) == ("REGRESSION", 10)
     found = judged("metric: payload_bytes, max_degradation: 10%", figure("payload_bytes", 1000, 1100))
     assert (found.verdict, found.exit_code) == ("OK", 0)
@@ -138,6 +139,7 @@ def test_a_bound_is_judged_on_the_interval_of_the_candidate() -> None:
         assert only(found).verdict == verdict
     found = judged("metric: ndcg_at_10, at_least: 0.6", figure("ndcg_at_10", 0.7, 0.5))
     assert (only(found).verdict, only(found).reason) == ("REGRESSION", "0.5 nDCG")
+    assert only(found).rule == "at_least 0.6"
 
 
 def test_a_bound_on_the_candidate_holds_where_the_two_do_not_compare() -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from evidence import seal
 from harness import gates
 from harness.records import GateOutcome, QualityGate, from_json
-from tests.support.ladders import Said, qualify, writable_copy, write_ladder
+from tests.support.ladders import Said, changed, qualify, write_ladder
 
 ONE = "\n  - {precision: fp32, threads: 1}\n"
 LINT = f"{{name: lint, command: [{sys.executable}, -c, \"print('token=hunter2secret')\"]}}"
@@ -26,14 +25,13 @@ def ladder(folder: Path, model: Path, *entries: str) -> Path:
 
 def sealed_again(root: Path, to: Path, path: str, old: str, new: str) -> Said:
     """The root with a text of one record replaced and sealed by somebody who can; what verify says of it."""
-    copy = writable_copy(root, to.with_name(f"{to.name}-staging"))
-    (copy / "SEAL").unlink()
-    (copy / "MANIFEST.b3").unlink()
-    text = (copy / path).read_text(encoding="utf-8")
-    assert old in text
-    (copy / path).write_text(text.replace(old, new), encoding="utf-8")
-    seal.seal(copy, to)
-    return qualify("verify", to, "--json")
+
+    def swap(copy: Path) -> None:
+        text = (copy / path).read_text(encoding="utf-8")
+        assert old in text
+        (copy / path).write_text(text.replace(old, new), encoding="utf-8")
+
+    return qualify("verify", changed(root, to, swap), "--json")
 
 
 def test_gates_run_before_the_first_step_and_are_evidence_like_the_rest(tmp_path: Path, tiny_model: Path) -> None:

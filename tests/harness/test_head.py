@@ -11,13 +11,9 @@ from tests.support import graphs
 from tests.support.steps import Bench
 
 
-def artifact(bench: Bench, target: str = "cpu-fp32") -> Path:
-    return bench.root / "artifacts" / target / "model.onnx"
-
-
 @pytest.mark.parametrize("target", ["cpu-fp32", "cpu-fp16", "cpu-int8"])
 def test_a_raw_logit_passes_no_activation_whatever_the_precision(climbed: Bench, target: str) -> None:
-    assert head.activations(artifact(climbed, target)) == ()
+    assert head.activations(climbed.graph(target)) == ()
 
 
 @pytest.mark.parametrize(
@@ -34,7 +30,7 @@ def test_a_raw_logit_passes_no_activation_whatever_the_precision(climbed: Bench,
 def test_activations_before_the_output_are_named(
     climbed: Bench, tmp_path: Path, operators: tuple[str, ...], named: tuple[str, ...]
 ) -> None:
-    graph = graphs.edited(artifact(climbed), tmp_path / "given.onnx", graphs.activated(*operators))
+    graph = graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.activated(*operators))
     assert head.activations(graph) == named
 
 

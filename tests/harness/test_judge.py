@@ -11,7 +11,6 @@ from harness import judge
 from harness.records import (
     TIERS,
     BuildOptions,
-    Candidate,
     Exit,
     Inputs,
     Limit,
@@ -27,6 +26,7 @@ from harness.records import (
     Verdict,
     measured,
 )
+from tests.support import plans
 
 
 def one(limit: Limit, value: Value, interval: tuple[float, float] | None = None) -> Verdict:
@@ -160,21 +160,7 @@ def test_an_interval_passes_only_when_every_point_of_it_does(
 
 
 def outcome(target: str, tier: Tier, verdict: Verdict) -> Outcome:
-    return Outcome(
-        format=1,
-        tier=tier,
-        target=target,
-        verdict=verdict,
-        reason=verdict.lower(),
-        plan_digest="",
-        candidate_digest="",
-        artifact_digest=None,
-        started_at=None,
-        ended_at=None,
-        exit=None,
-        redactions=0,
-        findings=(),
-    )
+    return plans.outcome(target, tier, verdict, verdict.lower())
 
 
 def target(name: str, tiers: str = "L0 L1", deferred: str | None = None) -> PlannedTarget:
@@ -191,28 +177,13 @@ def target(name: str, tiers: str = "L0 L1", deferred: str | None = None) -> Plan
 
 
 def plan(*targets: PlannedTarget) -> Plan:
-    candidate = Candidate(
-        model="m",
-        revision=None,
-        digest="d",
-        files=(),
-        architecture="A",
-        model_type="bert",
-        num_labels=1,
-        parameters=1,
-        weight_dtypes={},
-        max_length=1,
-        type_vocab_size=2,
-        pad_token_id=0,
-        padding_side="right",
-    )
     return Plan(
         format=1,
         ladder="l",
         ladder_digest="d",
         seed=0,
         goal="L1",
-        candidate=candidate,
+        candidate=plans.CANDIDATE,
         options=TierOptions(L0=BuildOptions()),
         inputs=Inputs(pairs=None, groups=None),
         targets=targets,

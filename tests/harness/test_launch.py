@@ -108,7 +108,7 @@ def test_a_large_address_space_alone_is_no_use_of_memory(tmp_path: Path) -> None
     assert (ended.code, ended.over_memory_bytes) == (0, None)
 
 
-def _run_script(folder: Path, script: str, memory_limit_bytes: int) -> Exit:
+def _run_script(folder: Path, script: str, memory_limit_bytes: int | None = None) -> Exit:
     return process.run(
         [sys.executable, "-c", script],
         environment=os.environ,
@@ -207,14 +207,7 @@ def test_nothing_that_a_child_started_outlives_it(tmp_path: Path) -> None:
         "pids = [subprocess.Popen(sleep, start_new_session=own).pid for own in (False, True)];"
         "print(*pids)"
     )
-    ended = process.run(
-        [sys.executable, "-c", script],
-        environment=os.environ,
-        folder=tmp_path,
-        time_limit_s=60,
-        started=lambda _pid: None,
-        on_line=lambda _line: b"",
-    )
+    ended = _run_script(tmp_path, script)
     assert ended.code == 0
     pids = [int(pid) for pid in (tmp_path / "stdout").read_text().split()]
     assert len(pids) == 2

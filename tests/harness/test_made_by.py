@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from evidence import seal
 from evidence.manifest import digest_of
 from evidence.verify import open_root
 from harness import VERSION, made_by, records
@@ -17,7 +16,7 @@ from harness.answer import check
 from harness.errors import NotIntact
 from harness.recheck import Rejudged, rejudge
 from harness.review import ask, review, summarise
-from tests.support.ladders import writable_copy
+from tests.support.ladders import resealed, writable_copy
 
 L1 = "steps/L1-perf.cpu-fp32"
 WHY = f"made by qualify 0.0.9, this is {VERSION}: verify it with that version, or run again"
@@ -130,11 +129,9 @@ def test_verify_says_which_version_and_ends_30_and_nobody_speaks_for_such_a_root
     tiny_root: Path, files: dict[str, bytes], tmp_path: Path
 ) -> None:
     staging = writable_copy(tiny_root, tmp_path / "staging")
-    for name in ("SEAL", "MANIFEST.b3"):
-        (staging / name).unlink()
     for path, data in same_in_requests(with_plan(by_another(files), more_warm_up)).items():
         (staging / path).write_bytes(data)
-    seal.seal(staging, tmp_path / "root")
+    resealed(staging, tmp_path / "root")
     from harness.cli import cli, guarded
 
     assert guarded(lambda: cli.main(["verify", str(tmp_path / "root")], standalone_mode=False)) == 30

@@ -17,8 +17,8 @@ from harness.errors import AskedWrongly, LadderError, NotIntact
 from harness.raw import PairedRaw
 from harness.records import BASELINE, CLAIM, ENVIRONMENT, from_json, to_json
 from harness.run import prepare
-from tests.harness.conftest import once
-from tests.support.ladders import Said, qualify, seal_again, writable_copy, write_ladder
+from tests.support.ladders import Said, qualify, resealed, seal_again, writable_copy, write_ladder
+from tests.support.once import once
 from tests.support.steps import OPTIONS, Bench, Ran
 
 ONE = "\n  - {precision: fp32, threads: 1}\n"
@@ -139,10 +139,7 @@ def test_without_a_baseline_the_ratios_are_null_and_say_what_to_do(tiny_root: Pa
 
 def verified(copy: Path, to: Path) -> Said:
     """What ``verify`` says of a root in which somebody changed a file and sealed it again."""
-    (copy / "SEAL").unlink()
-    (copy / "MANIFEST.b3").unlink()
-    seal.seal(copy, to / "forged")
-    said = qualify("verify", to / "forged", "--json")
+    said = qualify("verify", resealed(copy, to / "forged"), "--json")
     assert said.code == 20
     return said
 

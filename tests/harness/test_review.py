@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 
-from evidence import seal
 from evidence.verify import verify
 from harness import attest
 from harness.answer import check
 from harness.cli import cli, guarded
-from tests.support.keys import KeyPair, make_keys
-from tests.support.ladders import REPO, Said, qualify, writable_copy
+from tests.support.keys import KeyPair
+from tests.support.ladders import REPO, Said, changed, edited, qualify, writable_copy
 
 Qualify = Callable[..., Said]
 NO_LIBRARY = "import sys\nsys.modules['securesystemslib'] = None\n"
@@ -38,16 +37,6 @@ def call(capsys: pytest.CaptureFixture[str]) -> Qualify:
         return Said(code, said.out, said.err)
 
     return run
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
-    return make_keys(tmp_path_factory.mktemp("keys"), "producer")
-
-
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
-    return make_keys(tmp_path_factory.mktemp("keys"), "stranger")
 
 
 @pytest.fixture(scope="module")
@@ -80,17 +69,13 @@ def rules(said: Said) -> list[str]:
     return [fault["rule"] for fault in said.json["faults"]]
 
 
-def resealed(root: Path, to: Path) -> Path:
+def forged(root: Path, to: Path) -> Path:
     """A copy whose L2 measurements claim another gap, sealed again."""
-    copy = writable_copy(root, to.with_name("staging"))
-    (copy / "SEAL").unlink()
-    (copy / "MANIFEST.b3").unlink()
-    path = copy / "steps/L2-parity.cpu-int8/measurements.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-    next(m for m in record["measurements"] if m["metric"] == "max_abs_gap")["value"] = 1e-9
-    path.write_text(json.dumps(record, sort_keys=True, indent=2) + "\n", encoding="utf-8")
-    seal.seal(copy, to)
-    return to
+
+    def less(record: Any) -> None:
+        next(m for m in record["measurements"] if m["metric"] == "max_abs_gap")["value"] = 1e-9
+
+    return changed(root, to, edited("steps/L2-parity.cpu-int8/measurements.json", less))
 
 
 # --- attest and verify --attestation ----------------------------------------------------------------------------------
@@ -139,7 +124,7 @@ def test_attest_writes_beside_the_root_never_in_it_and_says_what(
 def test_attest_says_nothing_of_a_root_that_is_not_intact(call: Qualify, tiny_root: Path, tmp_path: Path) -> None:
     root = writable_copy(tiny_root, tmp_path / "root")
     (root / "plan.json").write_bytes(b"{}\n")
-    for broken in (root, resealed(tiny_root, tmp_path / "forged")):
+    for broken in (root, forged(tiny_root, tmp_path / "forged")):
         said = call("attest", broken)
         assert (said.code, said.out) == (20, "")
         assert said.err.startswith(f"qualify: {broken}: expected an intact root, got: ")
@@ -176,15 +161,7 @@ def test_an_unsigned_statement_and_one_about_another_root_never_attest(
 
 def changed_root(root: Path, to: Path) -> Path:
     """An equally sound root with another seal: one fact of the environment differs."""
-    copy = writable_copy(root, to.with_name("restaged"))
-    (copy / "SEAL").unlink()
-    (copy / "MANIFEST.b3").unlink()
-    path = copy / "environment.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-    record["packages"]["zzz"] = "1"
-    path.write_text(json.dumps(record, sort_keys=True, indent=2) + "\n", encoding="utf-8")
-    seal.seal(copy, to)
-    return to
+    return changed(root, to, edited("environment.json", lambda record: record["packages"].update(zzz="1")))
 
 
 def test_one_attestation_that_does_not_hold_spoils_those_that_do(
@@ -260,7 +237,7 @@ def test_the_reviewers_limits_decide_and_every_limit_that_differs_is_listed(
 
 
 def test_the_claim_still_counts_under_the_reviewers_ladder(call: Qualify, tiny_root: Path, tmp_path: Path) -> None:
-    said = call("verify", resealed(tiny_root, tmp_path / "forged"), "--ladder", tiny_root / "ladder.yaml", "--json")
+    said = call("verify", forged(tiny_root, tmp_path / "forged"), "--ladder", tiny_root / "ladder.yaml", "--json")
     assert (said.code, rules(said), said.json["verdict"]) == (20, ["Q-METRIC"], None)
 
 
@@ -294,7 +271,7 @@ def test_the_reviewers_verdict_is_written_and_vouches_under_the_ladder_it_was_re
 
 def test_a_claim_that_does_not_hold_is_said_and_is_failed(call: Qualify, tiny_root: Path, tmp_path: Path) -> None:
     out = tmp_path / "review.json"
-    said = call("verify", resealed(tiny_root, tmp_path / "forged"), "--attest-as", "reviewer", "--out", out)
+    said = call("verify", forged(tiny_root, tmp_path / "forged"), "--attest-as", "reviewer", "--out", out)
     assert said.code == 20
     predicate = json.loads(out.read_text(encoding="utf-8"))["predicate"]
     assert predicate["verificationResult"] == "FAILED"
@@ -438,20 +415,14 @@ def test_names_and_reasons_in_a_hostile_root_are_shown_inert(
 def test_words_in_records_and_attestations_of_a_sound_root_are_shown_inert(
     call: Qualify, tiny_root: Path, keys: KeyPair, tmp_path: Path, *, actions: bool
 ) -> None:
-    root = writable_copy(tiny_root, tmp_path / "staging")
-    (root / "SEAL").unlink()
-    (root / "MANIFEST.b3").unlink()
-    path = root / "steps/L2-parity.cpu-int8/outcome.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-    record["reason"] = HOSTILE
-    path.write_text(json.dumps(record, sort_keys=True, indent=2) + "\n", encoding="utf-8")
-    seal.seal(root, tmp_path / "root")
+    edit = edited("steps/L2-parity.cpu-int8/outcome.json", lambda record: record.update(reason=HOSTILE))
+    root = changed(tiny_root, tmp_path / "root", edit)
     for name, payload_type in (("type.json", HOSTILE), ("payload.json", attest.PAYLOAD_TYPE)):
         statement = {"_type": HOSTILE, "subject": [], "predicateType": HOSTILE, HOSTILE: 1}
         (tmp_path / name).write_bytes(keys.sign(json.dumps(statement).encode(), payload_type))
         for words in ([], ["--json"]):
             trusted = ["--attestation", tmp_path / name, "--trust", keys.public]
-            said = call("verify", tmp_path / "root", *trusted, *words)
+            said = call("verify", root, *trusted, *words)
             assert said.code == 20
             assert {"Q-FINDING", "A-PAYLOAD"} <= set(re.findall(r"[QA]-[A-Z]+", said.out))
             assert inert(said.out + said.err, actions=actions or "--json" in words)

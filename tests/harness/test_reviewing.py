@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from evidence.verify import verify
-from tests.harness.test_diff import edited, resealed
 from tests.support.keys import make_keys
-from tests.support.ladders import Said, qualify, writable_copy
+from tests.support.ladders import Said, changed, edited, qualify, writable_copy
 
 POLICY = """format: 1
 name: release
@@ -30,7 +29,7 @@ def place(tmp_path: Path, tiny_root: Path) -> Path:
     (tmp_path / "policy.yaml").write_text(POLICY, encoding="utf-8")
     shutil.copytree(tiny_root, tmp_path / "base" / "march")
     later = edited("qualification.json", lambda claim: claim.update(ended_at="2036-01-01T00:00:00Z"))
-    resealed(tiny_root, tmp_path / "runs" / "today", later)
+    changed(tiny_root, tmp_path / "runs" / "today", later)
     return tmp_path
 
 
@@ -122,7 +121,7 @@ def test_a_claim_that_the_samples_do_not_give_is_rejected_and_said_to_be_failed(
         path.write_text(text.replace('"value": 72', '"value": 73', 1), encoding="utf-8")
 
     shutil.rmtree(place / "base" / "march", ignore_errors=True)
-    resealed(tiny_root, place / "runs" / "forged", forge)
+    changed(tiny_root, place / "runs" / "forged", forge)
     said = qualify("review", "runs/forged", "--policy", "policy.yaml", folder=place)
     assert said.code == 20
     statement = json.loads((place / "runs" / "forged.review.intoto.json").read_bytes())
@@ -146,7 +145,7 @@ def test_a_root_is_no_baseline_of_itself(place: Path) -> None:
 
 def test_a_stale_baseline_and_a_failed_root_beside_it_are_blockers(place: Path, tiny_root: Path) -> None:
     later = edited("qualification.json", lambda claim: claim.update(ended_at="2035-01-01T00:00:00Z"))
-    resealed(tiny_root, place / "base" / "april", later)
+    changed(tiny_root, place / "base" / "april", later)
     (place / "runs" / "broken").mkdir()
     (place / "runs" / "broken" / "SEAL").write_text("x", encoding="utf-8")
     said = review(place, "--json")
@@ -159,7 +158,7 @@ def test_a_stale_baseline_and_a_failed_root_beside_it_are_blockers(place: Path, 
 def test_what_moved_under_the_two_is_noted_with_the_tiers_it_touches(place: Path, tiny_root: Path) -> None:
     shutil.move(place / "base" / "march", place / "gone")
     old = edited("environment.json", lambda value: value["packages"].update(tokenizers="0.1.0"))
-    resealed(tiny_root, place / "base" / "march", old)
+    changed(tiny_root, place / "base" / "march", old)
     said = review(place, "--json")
     assert said.code == 0, said.out
     (note,) = [note for note in said.json["notes"] if "since the baseline" in note]
@@ -172,7 +171,7 @@ def test_what_moved_since_the_root_was_measured_is_noted_as_far_as_is_installed_
 ) -> None:
     shutil.move(place / "runs" / "today", place / "gone")
     old = edited("environment.json", lambda value: value["packages"].update(onnxruntime="1.0.0", unheard_of="1"))
-    resealed(tiny_root, place / "runs" / "today", old)
+    changed(tiny_root, place / "runs" / "today", old)
     notes = review(place, "--json").json["notes"]
     (note,) = [note for note in notes if "as installed here" in note and "onnxruntime" in note]
     assert note.startswith("the base moved since it was measured, as installed here: onnxruntime 1.0.0, now ")

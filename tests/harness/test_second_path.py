@@ -98,15 +98,17 @@ def test_a_candidate_that_is_cut_at_the_start_says_so(climbed: Bench, tmp_path: 
     assert measured["truncated_pairs"].note.endswith(" 0 at the end; longest tensor 48 tokens")
 
 
+def roberta(value: dict[str, Any]) -> None:
+    """Two separators between the texts, in the tokenizer's own file."""
+    value["post_processor"] = {
+        "type": "RobertaProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2], "trim_offsets": True,
+        "add_prefix_space": False,
+    }  # fmt: skip
+
+
 def test_two_separators_where_the_family_has_one_and_a_padding_id_of_another_family_are_found(
     climbed: Bench, tmp_path: Path
 ) -> None:
-    def roberta(value: dict[str, Any]) -> None:
-        value["post_processor"] = {
-            "type": "RobertaProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2], "trim_offsets": True,
-            "add_prefix_space": False,
-        }  # fmt: skip
-
     changes = {"tokenizer.json": roberta, "config.json": lambda value: value.update(pad_token_id=1)}
     found = failed(retokenised(climbed, tmp_path, changes))
     assert found["separator_faults"] == (
@@ -121,12 +123,6 @@ def test_two_separators_where_the_family_has_one_and_a_padding_id_of_another_fam
 def test_a_tokenizer_whose_class_joins_pairs_otherwise_differs_from_the_second_path(
     climbed: Bench, tmp_path: Path
 ) -> None:
-    def roberta(value: dict[str, Any]) -> None:
-        value["post_processor"] = {
-            "type": "RobertaProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2], "trim_offsets": True,
-            "add_prefix_space": False,
-        }  # fmt: skip
-
     changes = {
         "tokenizer.json": roberta,
         "tokenizer_config.json": lambda value: value.update(tokenizer_class="BertTokenizer"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness import data, group_facts, launch, sources
-from harness.bounds import Bounds, whole
+from harness.bounds import Bounds, bounds_of, whole
 from harness.errors import AskedWrongly, LadderError, Unavailable
 from harness.group_facts import source_of
 from harness.records import DataSource, RerankOptions, TrecFiles
@@ -82,6 +82,7 @@ def served() -> Iterator[Hub]:
         "some/old": dataset(good, moved="some/new"),
         "some/new": dataset(good),
         SCIDOCS: scidocs(),
+        "org/graded": Repository({SHOWN_COMMIT: {"dev.jsonl": jsonl([GRADED])}}, kind="dataset"),
         TASK_PLACE: task_repository(),
     }
     repositories |= {
@@ -113,7 +114,13 @@ TASKS = {
     "task unknown": (DataSource(mteb="SciDocsRRR", revision=TASK_COMMIT), Bounds()),
     "task other": (DataSource(mteb="Banking77Classification", revision=TASK_COMMIT), Bounds()),
 }
+SHOWN_COMMIT = "0123456789" * 4
 SHOWN = shown_tiers()
+SHOWN_ON_A_HUB = {
+    source_of(tier.data): (tier.data, bounds_of(tier, 0))
+    for tier in SHOWN
+    if isinstance(tier.data, DataSource) and tier.data.trec is None
+}
 ASKED: dict[str, tuple[DataSource, Bounds]] = {
     "streamed": (source("some/long"), Bounds(groups=2, candidates=10)),
     "sample": (source(), Bounds(groups=5, select="seeded", seed=1)),
@@ -133,6 +140,7 @@ ASKED: dict[str, tuple[DataSource, Bounds]] = {
     **{name: (source(f"faulty/{name.replace(' ', '-')}"), Bounds()) for name in FAULTY},
     **{name: (source(*name.split("@")), Bounds()) for name in REFUSED},
     **TASKS,
+    **SHOWN_ON_A_HUB,
 }
 TOKEN = "hf_" + "aB3" * 11
 
@@ -300,6 +308,15 @@ def test_the_published_set_is_bounded_as_published(hub_home: Path) -> None:
     assert told[-1] == (2, 2, "groups read")
 
 
+def test_what_the_page_on_data_shows_of_hubs_and_tasks_gives_groups(found: dict[str, Any]) -> None:
+    counts = {name: (len(found[name][1]), max(len(g["candidates"]) for g in found[name][1])) for name in SHOWN_ON_A_HUB}
+    assert counts == {
+        f"{SCIDOCS}@{SCIDOCS_COMMIT}:test": (2, 10),
+        f"org/graded@{SHOWN_COMMIT}:dev": (1, 3),
+        f"mteb:{TASK}@{TASK_COMMIT}:test": (2, 3),
+    }
+
+
 def test_what_the_page_on_data_shows_of_files_gives_groups(tmp_path: Path) -> None:
     """Beside a ladder whose files are called as on the page."""
     (tmp_path / "groups.jsonl").write_bytes(jsonl([row(1), row(2)]))
@@ -311,7 +328,7 @@ def test_what_the_page_on_data_shows_of_files_gives_groups(tmp_path: Path) -> No
         ["query 1", "query 2"],
         ["black\ttea", "green tea"],
     ]
-    assert len(SHOWN) == len(files) + 3
+    assert len(SHOWN) == len(files) + len(SHOWN_ON_A_HUB)
 
 
 def test_a_child_hands_on_whose_fault_it_was(hub_home: Path) -> None:

@@ -4,7 +4,6 @@ import copy
 import hashlib
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +12,9 @@ from hypothesis import strategies as st
 from securesystemslib.signer import SSlibKey
 
 from evidence.manifest import Fault, render_seal
-from harness import dsse
 from harness.attest import PAYLOAD_TYPE
 from harness.vouch import Found, Vouched, check
-from tests.support.keys import KeyPair, make_keys
+from tests.support.keys import KeyPair
 
 ROOT = "blake3:" + "7d3f" * 16
 SEAL = hashlib.sha256(render_seal(ROOT)).hexdigest()
@@ -38,16 +36,6 @@ SUMMARY = {
         "verificationResult": "PASSED",
     },
 }
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
-    return make_keys(tmp_path_factory.mktemp("keys"), "mine")
-
-
-@pytest.fixture(scope="module")
-def trusted(keys: KeyPair) -> tuple[SSlibKey, ...]:
-    return (dsse.public_key(keys.public),)
 
 
 Says = Callable[..., "str | Vouched"]
@@ -235,8 +223,10 @@ def test_an_unsigned_statement_vouches_for_nothing(trusted: tuple[SSlibKey, ...]
     assert rules(found) == ["A-UNSIGNED"]
 
 
-def test_a_statement_signed_by_another_key_vouches_for_nothing(tmp_path: Path, trusted: tuple[SSlibKey, ...]) -> None:
-    data = make_keys(tmp_path, "other").sign(json.dumps(TEST_RESULT).encode())
+def test_a_statement_signed_by_another_key_vouches_for_nothing(
+    stranger: KeyPair, trusted: tuple[SSlibKey, ...]
+) -> None:
+    data = stranger.sign(json.dumps(TEST_RESULT).encode())
     assert rules(check(data, "a.json", trusted, ROOT, PASS)) == ["A-SIGNATURE"]
 
 

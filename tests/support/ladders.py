@@ -7,10 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evidence import seal
+from harness.records import to_json
 from tests.roots import make
 from tests.support.models import TEXTS
 
@@ -74,6 +77,32 @@ def writable_copy(root: Path, to: Path) -> Path:
     shutil.copytree(root, to)
     for path in (to, *to.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
+    return to
+
+
+def edited(name: str, edit: Callable[[Any], object]) -> Callable[[Path], object]:
+    """A change of one JSON record."""
+
+    def change(root: Path) -> None:
+        value = json.loads((root / name).read_bytes())
+        edit(value)
+        (root / name).write_bytes(to_json(value))
+
+    return change
+
+
+def changed(root: Path, to: Path, change: Callable[[Path], object]) -> Path:
+    """A copy of a root with one thing changed, ``resealed`` at ``to``."""
+    copy = writable_copy(root, to.with_name(f"{to.name}.open"))
+    change(copy)
+    return resealed(copy, to)
+
+
+def resealed(root: Path, to: Path) -> Path:
+    """A changed copy sealed by the harness at ``to``, as somebody who wants to deceive would."""
+    (root / "SEAL").unlink()
+    (root / "MANIFEST.b3").unlink()
+    seal.seal(root, to)
     return to
 
 

@@ -1,4 +1,4 @@
-"""Candidates and inputs that are only facts, for what reads no file."""
+"""Candidates, inputs and outcomes that are only facts, for what reads no file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from harness.records import Candidate, DataFact, FileFact, Inputs
+from harness.records import Candidate, DataFact, FileFact, Inputs, Outcome, Tier, Verdict
 
 CANDIDATE = Candidate(
     model="./model",
@@ -32,3 +32,22 @@ INPUTS = Inputs(
 def candidate(**changes: Any) -> Candidate:
     """``CANDIDATE`` with some facts changed."""
     return msgspec.structs.replace(CANDIDATE, **changes)
+
+
+def outcome(target: str, tier: Tier, verdict: Verdict, reason: str) -> Outcome:
+    """How a step ended of which nothing else is known."""
+    return Outcome(
+        format=1,
+        tier=tier,
+        target=target,
+        verdict=verdict,
+        reason=reason,
+        plan_digest="",
+        candidate_digest="",
+        artifact_digest=None,
+        started_at=None,
+        ended_at=None,
+        exit=None,
+        redactions=0,
+        findings=(),
+    )

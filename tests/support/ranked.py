@@ -110,23 +110,11 @@ def ranked(
         f"{STEP}/scores.json": to_json(raw),
     }
     planned: Limits = {**(limits or {}), **more, **fixed_limits("L3", "fp32")}
-    return Ranked(_request(planned), files, planned)
+    return Ranked(request(planned, RerankOptions(data="groups.jsonl", resamples=500)), files, planned)
 
 
-def good(groups: int, candidates: int = 12, positives: int = 3, seed: int = 3) -> tuple[Any, Any]:
-    """Gains, and logits of a reranker that mostly finds them, each of shape (groups, candidates)."""
-    generator = np.random.default_rng(seed)
-    gains = np.zeros((groups, candidates))
-    gains[:, :positives] = 1
-    generator.permuted(gains, axis=1, out=gains)
-    return gains, (3 * gains + generator.normal(0, 1, gains.shape)).astype(np.float32)
-
-
-def _floats(rows: Rows) -> bytes:
-    return np.concatenate([np.asarray(row, dtype="<f4") for row in rows]).tobytes()
-
-
-def _request(limits: Limits) -> Request:
+def request(limits: Limits, options: RerankOptions) -> Request:
+    """What a step of L3 on cpu-fp32 was asked."""
     target = PlannedTarget(
         name="cpu-fp32",
         precision="fp32",
@@ -141,10 +129,23 @@ def _request(limits: Limits) -> Request:
         tier="L3",
         target=target,
         candidate=CANDIDATE,
-        options=TierOptions(L0=BuildOptions(), L3=RerankOptions(data="groups.jsonl", resamples=500)),
+        options=TierOptions(L0=BuildOptions(), L3=options),
         inputs=Inputs(pairs=None, groups=None),
         seed=7,
         plan_digest="blake3:" + "0" * 64,
         step=STEP,
         artifact="artifacts/cpu-fp32",
     )
+
+
+def good(groups: int, candidates: int = 12, positives: int = 3, seed: int = 3) -> tuple[Any, Any]:
+    """Gains, and logits of a reranker that mostly finds them, each of shape (groups, candidates)."""
+    generator = np.random.default_rng(seed)
+    gains = np.zeros((groups, candidates))
+    gains[:, :positives] = 1
+    generator.permuted(gains, axis=1, out=gains)
+    return gains, (3 * gains + generator.normal(0, 1, gains.shape)).astype(np.float32)
+
+
+def _floats(rows: Rows) -> bytes:
+    return np.concatenate([np.asarray(row, dtype="<f4") for row in rows]).tobytes()

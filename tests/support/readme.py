@@ -29,8 +29,8 @@ def as_shown(out: str, root: Path) -> str:
 
 
 def shape(text: str) -> str:
-    """The text without its numbers, digests, line breaks, and what only a noisy run says: warnings, and the interval of a rate."""
-    calm = re.sub(r"^  warning .*\n(   +.*\n)*", "", text, flags=re.MULTILINE)
+    """The text without its numbers, digests, line breaks, and what only a noisy run says: two warnings, and the interval of a rate."""
+    calm = re.sub(r"^  warning +The (?:machine was busy|figure drifts);.*\n(   +.*\n)*", "", text, flags=re.MULTILINE)
     calm = re.sub(r"(pairs/s) \(95% [^)]*\)", r"\1", calm)
     return " ".join(re.sub(r"blake3:[0-9a-f]+|[-+]?[0-9][0-9.,]*(e[-+]?[0-9]+)?|\b(min|s|ms)\b", "#", calm).split())
 

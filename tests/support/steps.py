@@ -146,6 +146,10 @@ class Bench:
         ended = Exit(code=0, signal=None, timed_out=False, seconds=1.0)
         return Ran(self.root, self.request(tier, name), ended, 0)
 
+    def graph(self, name: str = "cpu-fp32") -> Path:
+        """What L0 left of a target."""
+        return self.root / records.artifact_folder(name) / "model.onnx"
+
     def check(self, graph: Path, name: str = "cpu-fp32") -> Ran:
         """L0 of a prebuilt graph."""
         return self.run(self.request("L0", name, artifact=pin(graph)), graph)
