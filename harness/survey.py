@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from evidence import seal
 from evidence.manifest import MANIFEST_NAME, SEAL_NAME, Fault
-from evidence.verify import glance, open_root
-from harness import VERSION, made_by, records
+from evidence.verify import open_root
+from harness import VERSION, leftovers, made_by, records
 from harness.errors import AskedWrongly, RecordError
+from harness.glance import glance
 from harness.history import LISTED, VERIFIED, History, Seen, history
 from harness.records import Lineage, Plan, Qualification, from_json
 
@@ -45,16 +45,18 @@ def survey(
         raise AskedWrongly(f"{folder}: expected a folder of roots, got {error.strerror}; give another path") from error
     if (folder / SEAL_NAME).is_file():
         raise AskedWrongly(f"{folder}: expected a folder of roots, got a root; give the folder that it is in")
-    left = seal.leftovers(folder)
-    roots = [entry for entry in entries if not seal.is_aside(entry) and any((entry / sign).exists() for sign in _SIGNS)]
+    left = leftovers.leftovers(folder)
+    roots = [
+        entry for entry in entries if not leftovers.is_aside(entry) and any((entry / sign).exists() for sign in _SIGNS)
+    ]
     seen: list[Seen] = []
     for found in _all(roots, verified=verified):
         seen.append(found)
         if progress is not None:
             progress(len(seen), len(roots))
     seen = [item for item in seen if without is None or item.digest != without]
-    leftovers = [path.relative_to(folder).as_posix() for path in left]
-    return history(seen, leftovers, VERIFIED if verified else LISTED)
+    asides = [path.relative_to(folder).as_posix() for path in left]
+    return history(seen, asides, VERIFIED if verified else LISTED)
 
 
 def _all(roots: Sequence[Path], *, verified: bool) -> Iterator[Seen]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from blake3 import blake3
@@ -145,10 +147,47 @@ def test_a_missing_record_and_a_broken_one_are_both_listed() -> None:
         (lambda c: c.claim.update(ended_at=True), "qualification.json: expected `ended_at` as str, got True"),
         (lambda c: c.claim["targets"][0].update(tiers=["L0"]), "qualification.json: expected `targets/*/tiers` as dict, got ['L0']"),
         (lambda c: c.lineage.pop("preserved"), "lineage.json: expected `preserved` as list, got nothing"),
+        (lambda c: c.plan.update(gates={"lint": {"name": "lint"}}), "plan.json: expected `gates` as list, got {'lint': {'name': 'lint'}}"),
+        (lambda c: c.claim.update(gates="lint"), "qualification.json: expected `gates` as list, got 'lint'"),
     ],
 )  # fmt: skip
 def test_a_field_of_another_kind_is_named(change: object, message: str) -> None:
     assert messages(Climb().build(change)) == [message]  # type: ignore[arg-type]
+
+
+OTHERS: tuple[object, ...] = (None, True, 3, "x", [], {}, ["x"], [{"name": "x"}], {"x": {"name": "y"}})
+
+
+def pointers(value: object) -> Iterator[list[str | int]]:
+    """The way to each value in a record, the record itself first."""
+    yield []
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from ([key, *rest] for rest in pointers(item))
+
+
+def replaced(files: make.Files) -> Iterator[make.Files]:
+    """The files with one value of one record replaced by one of another kind, or gone."""
+    for path, data in files.items():
+        if path.endswith(".json") and not path.startswith("preserved/"):
+            for way in pointers(json.loads(data)):
+                for other in OTHERS:
+                    holder = [json.loads(data)]
+                    at: Any = holder
+                    for key in (before := [0, *way])[:-1]:
+                        at = at[key]
+                    at[before[-1]] = other
+                    yield files | {path: make.to_json(holder[0])}
+
+
+GATED = Climb(gates={"lint": "PASS"}, files=make.GATE_LOGS).build()
+
+
+def test_no_value_of_any_kind_in_any_field_ends_the_verifier() -> None:
+    """Faults or none, but never an exception: those of the root, and those of an origin that was sealed again."""
+    tried = [faults_of(files) for files in replaced(GATED)]
+    tried += [faults_of(make.keep(origin=origin)) for origin in replaced(GOOD)]
+    assert len(tried) > 1000
 
 
 def test_a_candidate_file_that_could_be_read_as_two_is_refused() -> None:

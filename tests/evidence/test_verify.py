@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from evidence import report, tree, verify
-from evidence.manifest import Fault, root_digest
+from evidence import manifest, report, tree, verify
+from evidence.manifest import Fault
 from evidence.verify import NotVerifiedError, open_root
 from tests.evidence.conftest import MakeRoot, rules, rules_of
 from tests.roots import make
@@ -24,7 +24,7 @@ OTHER = "blake3:" + "0" * 64
 
 
 def digest_of(root: Path) -> str:
-    return root_digest((root / "MANIFEST.b3").read_bytes())
+    return manifest.digest_of((root / "MANIFEST.b3").read_bytes())
 
 
 # --- the report -------------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ def test_a_whole_root_has_no_fault_and_every_check_ran(sealed: MakeRoot) -> None
     assert (found.digest, found.faults, found.authenticity) == (digest_of(root), (), "none")
     assert (found.ok, found.exit_code) == (True, 0)
     assert [check.name for check in found.checks] == [
-        "seal", "manifest", "tree", "hashes", "records", "origins", "plan", "candidate", "inputs", "steps", "artifacts",
+        "seal", "manifest", "tree", "hashes", "records", "origins", "plan", "candidate", "inputs", "gates", "steps", "artifacts",
         "times", "claim", "lineage",
     ]  # fmt: skip
     assert all(check.ran and check.state == "ran" and not check.note for check in found.checks)
@@ -322,6 +322,7 @@ def test_command_says_everything_in_text(open_root_folder: MakeRoot) -> None:
         f"not possible  plan E-PLAN E-LADDER: {why}",
         f"not possible  candidate E-CANDIDATE: {why}",
         f"not possible  inputs E-INPUT: {why}",
+        f"not possible  gates E-GATE: {why}",
         f"not possible  steps E-STEP: {why}",
         f"not possible  artifacts E-ARTIFACT: {why}",
         f"not possible  times E-TIME: {why}",
@@ -565,53 +566,3 @@ def test_command_in_process_says_how_to_ask(
     monkeypatch.setattr(sys, "argv", ["verify", "--help"])
     assert verify.main() == 0
     assert capsys.readouterr().out == "usage: python -m evidence.verify ROOT [--expect blake3:<64 hex>] [--json]\n"
-
-
-# --- a glance, which is no verification -------------------------------------------------------------------------------
-
-SHOWN = ("plan.json", "lineage.json")
-
-
-def test_a_glance_reads_what_it_is_asked_for_and_nothing_else(sealed: MakeRoot) -> None:
-    root = sealed(GOOD)
-    for path in root.glob("steps/*/*.log"):
-        path.chmod(0o644)
-        path.write_bytes(b"changed")
-    found = verify.glance(root, SHOWN)
-    assert (found.digest, found.faults) == (digest_of(root), ())
-    assert found.files == {path: (root / path).read_bytes() for path in SHOWN}
-
-
-@pytest.mark.parametrize(
-    ("path", "rule", "message"),
-    [
-        ("SEAL", "E-SEAL", "SEAL: expected "),
-        ("MANIFEST.b3", "E-SEAL", "SEAL: expected blake3:"),
-        ("plan.json", "E-HASH", "plan.json: expected blake3 "),
-    ],
-)
-def test_a_glance_gives_nothing_of_a_root_whose_parts_disagree(
-    sealed: MakeRoot, path: str, rule: str, message: str
-) -> None:
-    root = sealed(GOOD)
-    (root / path).chmod(0o644)
-    (root / path).write_bytes((root / path).read_bytes()[:-1] + b" ")
-    found = verify.glance(root, SHOWN)
-    assert found.files == {}
-    assert rule in {item.rule for item in found.faults}
-    assert any(item.message.startswith(message) for item in found.faults)
-
-
-def test_a_glance_names_every_record_that_is_not_sealed_or_not_there(sealed: MakeRoot) -> None:
-    root = sealed(GOOD)
-    root.chmod(0o755)
-    (root / "lineage.json").unlink()
-    assert verify.glance(root, (*SHOWN, "other.json")).faults == (
-        Fault("E-MISSING", "lineage.json", "lineage.json: expected this file, got none"),
-        Fault("E-RECORD", "other.json", "other.json: expected this record, got none"),
-    )
-
-
-def test_a_glance_at_no_folder_is_a_fault(tmp_path: Path) -> None:
-    found = verify.glance(tmp_path / "none", SHOWN)
-    assert (found.digest, [item.rule for item in found.faults]) == (None, ["E-READ"])
