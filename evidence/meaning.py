@@ -193,7 +193,7 @@ def _artifacts(root: Root) -> Iterator[Fault]:
         stated = step["artifact_digest"]
         if stated is None and step["verdict"] != "PASS":
             continue  # E-ARTIFACT: it ended before there was one
-        if stated is None or stated != there:  # E-ARTIFACT
+        if stated != there:  # E-ARTIFACT
             yield fault("E-ARTIFACT", path, f"artifact_digest {there}, that of {at}", stated or "none")
 
 

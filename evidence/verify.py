@@ -149,7 +149,7 @@ def read(
     except OSError as error:
         raise FormatError([tree.fault_of(error, path, missing)]) from error
     if digest is not None and found != digest:  # E-CHANGED or E-HASH
-        raise FormatError([fault(other, path, f"blake3 {digest}{', as before' * (other == 'E-CHANGED')}", found)])
+        raise FormatError([fault(other, path, f"blake3 {digest}", found)])
     return data
 
 

@@ -44,6 +44,10 @@ def test_a_long_broken_line_is_cut_in_the_message() -> None:
     ]
 
 
+def test_a_broken_line_of_the_length_that_is_shown_is_shown_whole() -> None:
+    assert faults_of(b"z" * 80)[0].endswith(f", got '{'z' * 80}'")
+
+
 def test_lines_out_of_order_are_named() -> None:
     assert faults_of(f"{ONE}  b\n{TWO}  a\n".encode()) == ["MANIFEST.b3 line 2: expected a path after 'b', got 'a'"]
 
@@ -208,6 +212,13 @@ def test_the_message_says_what_is_wrong_with_a_path() -> None:
 )  # fmt: skip
 def test_names_that_differ_only_in_case_are_refused_once_each(paths: list[str], named: list[str]) -> None:
     assert [(item.rule, item.path) for item in check_paths(paths)] == [("E-CASE", path) for path in named]
+
+
+def test_twins_of_the_longest_path_there_may_be_are_refused() -> None:
+    longest = "/".join(["a" * 119] * 2) + "/"
+    assert len(longest) == 240
+    paths = [longest[:-1] + "b", longest[:-1] + "B"]
+    assert [item.rule for item in check_paths(paths)] == ["E-CASE"]
 
 
 def test_names_that_differ_otherwise_are_taken() -> None:

@@ -115,7 +115,17 @@ def test_a_record_over_the_limit_is_not_read(sealed: MakeRoot, monkeypatch: pyte
 
 
 def test_files_that_a_child_wrote_may_be_of_any_size_and_spelling() -> None:
-    assert faults_of(GOOD | {f"{L0}/measurements.json": b"cut o", f"{L0}/samples.json": b'{"b":1,"a":NaN}'}) == []
+    assert (
+        faults_of(
+            GOOD
+            | {
+                f"{L0}/measurements.json": b"cut o",
+                f"{L0}/samples.json": b'{"b":1,"a":NaN}',
+                f"{L0}/gate.json": b"no gate",
+            }
+        )
+        == []
+    )
 
 
 def test_a_missing_record_and_a_broken_one_are_both_listed() -> None:
@@ -292,6 +302,33 @@ def test_a_gate_that_is_planned_twice_is_refused() -> None:
         climb.claim["gates"] *= 2
 
     assert "plan.json: expected each gate once, got one twice" in messages(Climb(gates={"lint": "PASS"}).build(twice))
+
+
+def test_a_gate_that_is_left_out_and_one_after_an_interrupt_are_told_apart() -> None:
+    def left_out(climb: Climb) -> None:
+        del climb.gate_records["lint"]
+
+    def interrupt(climb: Climb) -> None:
+        climb.gate_records["lint"] |= {"verdict": "BLOCKED", "reason": "interrupted by the user"}
+
+    gated = {"gates": {"lint": "PASS", "tests": "PASS"}, "verdicts": {}, "artifacts": {}}
+    assert "gates/lint: expected this planned gate, with gate.json, got none" in messages(
+        Climb(**gated).build(left_out)
+    )
+    assert messages(Climb(**gated).build(interrupt))[0] == (
+        "gates/tests: expected no gate after the one that was interrupted, got one"
+    )
+
+
+def test_a_climb_that_was_interrupted_in_a_gate_is_whole_without_the_gates_after_it() -> None:
+    def interrupt(climb: Climb) -> None:
+        climb.gate_records["lint"] |= {"verdict": "BLOCKED", "reason": "interrupted by the user"}
+        del climb.gate_records["tests"], climb.gate_records["types"]
+        for gate, verdict in zip(climb.claim["gates"], ("BLOCKED", "NOT_RUN", "NOT_RUN"), strict=True):
+            gate["verdict"] = verdict
+
+    climb = Climb(gates={"lint": "PASS", "tests": "PASS", "types": "PASS"}, verdicts={}, artifacts={})
+    assert messages(climb.build(interrupt)) == []
 
 
 def test_a_target_that_is_planned_or_claimed_twice_is_refused() -> None:

@@ -290,6 +290,12 @@ def test_first_bytes_of_other_kinds_are_refused_in_files_of_any_name(
     assert tree.hash_files(folder, {"raw.f32": 0})[1] == []
 
 
+def test_bytes_that_are_not_the_first_may_be_any(tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "BLOCK_BYTES", 4)
+    (tmp_path / "raw.f32").write_bytes(b"raw PK\x03\x04")
+    assert tree.hash_files(folder, {"raw.f32": 0}) == ({"raw.f32": hexdigest(b"raw PK\x03\x04")}, [])
+
+
 def test_mode_bits_carry_no_meaning(tmp_path: Path, folder: int) -> None:
     (tmp_path / "a.txt").chmod(0o4777)
     assert tree.hash_files(folder, {"a.txt": 0}) == ({"a.txt": hexdigest(b"one")}, [])

@@ -55,6 +55,11 @@ def test_a_report_without_checks_is_never_intact() -> None:
     assert report.Report(None, (), (), "none").exit_code == 30
 
 
+def test_a_folder_without_a_manifest_is_not_the_pinned_one_because_nothing_was_expected(tmp_path: Path) -> None:
+    found = verify.verify(tmp_path)
+    assert (found.digest, found.authenticity, rules(found.faults)) == (None, "none", ["E-MANIFEST", "E-SEAL"])
+
+
 def test_the_expected_digest_pins_the_root(sealed: MakeRoot) -> None:
     root = sealed(GOOD)
     found = verify.verify(root, expect=digest_of(root))
