@@ -279,13 +279,14 @@ def interrupted(made: Climb) -> None:
 
 def test_steps_after_an_interrupt_are_refused_on_every_target() -> None:
     climb = Climb(
-        targets={"cpu-fp32": ["L0", "L1"], "cpu-fp16": ["L0"]},
-        artifacts={"cpu-fp32": {"model.onnx": b"g"}, "cpu-fp16": {"model.onnx": b"h"}},
-        verdicts={("cpu-fp32", "L0"): "BLOCKED", ("cpu-fp16", "L0"): "PASS"},
+        targets={"cpu-fp32": ["L0", "L1"], "cpu-fp16": ["L0"], "cpu-int8": ["L0"]},
+        artifacts={name: {"model.onnx": name.encode()} for name in ("cpu-fp32", "cpu-fp16", "cpu-int8")},
+        verdicts={("cpu-fp32", "L0"): "BLOCKED", ("cpu-fp16", "L0"): "PASS", ("cpu-int8", "L0"): "PASS"},
     )
 
     assert messages(climb.build(interrupted)) == [
-        "steps/L0-build.cpu-fp16: expected no step after one that did not pass, got one"
+        "steps/L0-build.cpu-fp16: expected no step after one that did not pass, got one",
+        "steps/L0-build.cpu-int8: expected no step after one that did not pass, got one",
     ]
 
 

@@ -504,14 +504,14 @@ class Terminal:
 
 
 def test_progress_is_shown_after_one_second_ten_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, terminal = [100.0], Terminal()
+    clock, terminal = [-2.0], Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     bar = report.Bar()
-    for moment in (100.5, 101.0, 101.01, 101.05, 101.2):
+    for moment in (-1.5, -1.0, 0.0, 0.05, 0.1, 0.2):  # a second and a tenth exactly: not yet
         clock[0] = moment
-        bar(int((moment - 100) * 1e9), 2_000_000_000)
-    assert terminal.text == "\rhashed 1,010 of 2,000 MB\rhashed 1,200 of 2,000 MB"
+        bar(int((moment + 2) * 1e9), 4_000_000_000)
+    assert terminal.text == "\rhashed 2,000 of 4,000 MB\rhashed 2,200 of 4,000 MB"
     bar.clear()
     assert terminal.text.endswith("MB\r\x1b[K")
 
