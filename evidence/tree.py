@@ -28,7 +28,7 @@ from evidence.manifest import DEPTH_LIMIT, Fault, check_first_bytes, fault
 
 BLOCK_BYTES = 1024 * 1024
 BIG_BYTES = 16 * BLOCK_BYTES  # a bigger file is worth a thread, and bigger blocks
-BIG_BLOCK_BYTES = 4 * BLOCK_BYTES
+BIG_BLOCK_BYTES = 8 * BLOCK_BYTES
 FILES_LIMIT = 1_000_000  # more than a manifest of 64 MiB can name
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # NONBLOCK: never wait for a pipe's writer

@@ -312,11 +312,11 @@ def test_a_gate_that_is_left_out_and_one_after_an_interrupt_are_told_apart() -> 
     def interrupt(climb: Climb) -> None:
         climb.gate_records["lint"] |= {"verdict": "BLOCKED", "reason": "interrupted by the user"}
 
-    gated = {"gates": {"lint": "PASS", "tests": "PASS"}, "verdicts": {}, "artifacts": {}}
-    assert "gates/lint: expected this planned gate, with gate.json, got none" in messages(
-        Climb(**gated).build(left_out)
-    )
-    assert messages(Climb(**gated).build(interrupt))[0] == (
+    def gated() -> Climb:
+        return Climb(gates={"lint": "PASS", "tests": "PASS"}, verdicts={}, artifacts={})
+
+    assert "gates/lint: expected this planned gate, with gate.json, got none" in messages(gated().build(left_out))
+    assert messages(gated().build(interrupt))[0] == (
         "gates/tests: expected no gate after the one that was interrupted, got one"
     )
 
