@@ -30,7 +30,9 @@ STATED: dict[str, dict[str, Value]] = {
 
 
 def facts(provider: str, **changes: Value) -> SessionFacts:
-    options = {name: value for name, value in {**STATED[provider], **changes}.items() if value is not None}
+    options: dict[str, Value] = {
+        name: value for name, value in {**STATED[provider], **changes}.items() if value is not None
+    }
     return SessionFacts(load_ms=1.0, providers=(provider,), options=options)
 
 
