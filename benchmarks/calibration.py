@@ -21,8 +21,8 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.planted import link_ms, slowed
-from evidence import seal
 from evidence.verify import open_root
+from harness import leftovers
 from harness.derive_raw import raw_record
 from harness.metrics.latency import bootstrap_median_interval
 from harness.metrics.paired import log_median_ratio, ratio
@@ -107,7 +107,7 @@ def prepare(work: Path, threads: int) -> dict[str, Any]:
         trial = graph(work, f"trial-{threads}", source, count)
         root = climb(work, f"size-{threads}", threads, trial, base, 0)
         found = read(root)
-        seal.remove(root)  # so that the next try measures again
+        leftovers.remove(root)  # so that the next try measures again
         share = (found["ratio"] - 1) / count
         if found["interval"][0] < 1.05:
             raise SystemExit(
@@ -143,7 +143,7 @@ def run_all(work: Path, runs: int) -> list[dict[str, Any]]:
                     source = base / "artifacts" / TARGET if kind == "same" else work / f"slow-{threads}"
                     root = climb(work, name, threads, source / "model.onnx", base, 1 + number)
                     place.write_text(json.dumps(read(root)), encoding="utf-8")
-                    seal.remove(root)
+                    leftovers.remove(root)
                 result = json.loads(place.read_text("utf-8"))
                 print(f"{name}  {result['ratio']:.4f}  {result['interval']}  {result['seconds']:.1f} s", flush=True)
                 found.append(result | {"kind": kind, "threads": threads, "number": number})

@@ -24,10 +24,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from evidence import manifest, seal, tree
+from evidence import manifest, seal
 from evidence.verify import open_root
 from harness import data, derive, derive_rerank, judge, ladder, plan, records
 from harness.bounds import Bounds, whole
+from harness.files import hash_file
 from harness.group_facts import facts
 from harness.raw import ScoresRaw
 from harness.recheck import rejudge
@@ -129,9 +130,7 @@ def _write_times(place: Path, outcomes: dict[tuple[str, Tier], records.Outcome],
 
 def many(template: Path, folder: Path, count: int) -> None:
     """``count`` sealed roots that differ in when they ended. Sealed here, since sealing for good waits for the disk each time."""
-    digests = {
-        path.relative_to(template).as_posix(): tree.hash_file(path) for path in template.rglob("*") if path.is_file()
-    }
+    digests = {path.relative_to(template).as_posix(): hash_file(path) for path in template.rglob("*") if path.is_file()}
     claim = from_json((template / "qualification.json").read_bytes(), Qualification, "template")
     for number in range(count):
         root = folder / f"root-{number:03}"
@@ -143,7 +142,7 @@ def many(template: Path, folder: Path, count: int) -> None:
             dict(sorted({**digests, "qualification.json": manifest.digest_of(own).removeprefix("blake3:")}.items()))
         )
         (root / manifest.MANIFEST_NAME).write_bytes(rendered)
-        (root / manifest.SEAL_NAME).write_bytes(manifest.render_seal(manifest.root_digest(rendered)))
+        (root / manifest.SEAL_NAME).write_bytes(manifest.render_seal(manifest.digest_of(rendered)))
 
 
 # --- two roots with many queries --------------------------------------------------------------------------------------

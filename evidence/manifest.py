@@ -9,8 +9,10 @@ E-CASE      no two names differ only in case, and no file is also a folder
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
+from itertools import islice
+from typing import NamedTuple
 
 from blake3 import blake3
 
@@ -20,6 +22,7 @@ MANIFEST_LIMIT_BYTES = 64 * 1024 * 1024
 SEAL_LIMIT_BYTES = 256
 PATH_LIMIT = 240
 DEPTH_LIMIT = 16
+FAULTS_LIMIT = 1000  # of lines or names of one manifest: 64 MiB have room for 64 million
 
 DIGEST = re.compile("blake3:[0-9a-f]{64}")
 _LINE = re.compile(r"^([0-9a-f]{64})  ([^\r\n]+)\n", re.MULTILINE)
@@ -29,25 +32,21 @@ _NAME = rf"(?!{_RESERVED})[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}}(?<!\.)"
 _PATH = re.compile(rf"{_NAME}(?:/{_NAME}){{0,15}}")
 _DOTFILE = re.compile(r"(?:\A|/)\.[^./]")
 _OWN = {SEAL_NAME.lower(), MANIFEST_NAME.lower()}
-_ARCHIVES = "zip tar gz tgz bz2 tbz2 xz txz lzma zst lz4 7z rar whl egg jar npz cab iso deb rpm apk"
-_PICKLES = "pkl pickle pt pth ckpt joblib dill npy"
-_PROGRAMS = "exe dll so dylib com scr msi bat cmd ps1 vbs sh bash zsh fish py pyc pyo pyd pyz js mjs wasm class o a app"
-_KINDS = {
-    extension: kind
-    for kind, extensions in (("an archive", _ARCHIVES), ("a pickle", _PICKLES), ("a program", _PROGRAMS))
-    for extension in extensions.split()
+_EXTENSIONS = {
+    "an archive": "zip tar gz tgz bz2 tbz2 xz txz lzma zst lz4 7z rar whl egg jar npz cab iso deb rpm apk",
+    "a pickle": "pkl pickle pt pth ckpt joblib dill npy",
+    "a program": "exe dll so dylib com scr msi bat cmd ps1 vbs sh bash zsh fish py pyc pyo pyd pyz js mjs wasm class o a app",
 }
-_FIRST_BYTES = re.compile(
-    rb"(?P<archive>PK\x03\x04|PK\x05\x06|\x1f\x8b\x08|7z\xbc\xaf\x27\x1c|\xfd7zXZ\x00|\x28\xb5\x2f\xfd|Rar!\x1a\x07"
-    rb"|BZh[1-9]1AY&SY)"
-    rb"|(?P<pickle>\x80[\x04\x05]\x95.{4}\x00{4}|\x80\x02\x8a\x0al\xfc\x9cF\xf9)"
-    rb"|(?P<program>\x7fELF|\xcf\xfa\xed\xfe|\xca\xfe\xba\xbe|\x00asm\x01)",
-    re.DOTALL,
-)
+_KINDS = {extension: kind for kind, extensions in _EXTENSIONS.items() for extension in extensions.split()}
+_FIRST_BYTES = {
+    "an archive": rb"PK\x03\x04|PK\x05\x06|\x1f\x8b\x08|7z\xbc\xaf\x27\x1c|\xfd7zXZ\x00|\x28\xb5\x2f\xfd|Rar!\x1a\x07|BZh[1-9]1AY&SY",
+    "a pickle": rb"\x80[\x04\x05]\x95.{4}\x00{4}|\x80\x02\x8a\x0al\xfc\x9cF\xf9",
+    "a program": rb"\x7fELF|\xcf\xfa\xed\xfe|\xca\xfe\xba\xbe|\x00asm\x01",
+}
+_SIGNATURES = {kind: re.compile(signature, re.DOTALL) for kind, signature in _FIRST_BYTES.items()}
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Fault:
+class Fault(NamedTuple):  # and no dataclass anywhere here: that import is a fifth of the time to start
     """One broken rule: its code, the path it is about (`""` = the root itself) and the whole message.
 
     `message` reads `where: expected X, got Y`. It may hold text from the root: escape it before showing it.
@@ -71,43 +70,25 @@ class FormatError(ValueError):
         super().__init__("; ".join(item.message for item in self.faults[:5]))
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One sealed file: its path from the root with `/`, and the BLAKE3 of its bytes as 64 lower-case hex."""
 
     path: str
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """Every sealed file of a root, sorted by path; the root digest commits to these lines."""
-
-    entries: tuple[Entry, ...]
-
-
-def render(manifest: Manifest) -> bytes:
-    """The one spelling of a manifest: what `b3sum` prints for the same files, sorted by path bytes."""
-    return render_digests({entry.path: entry.digest for entry in manifest.entries})
-
-
 def render_digests(digests: Mapping[str, str]) -> bytes:
-    """As `render`, from 64 hex by path."""
+    """The one spelling of a manifest, from 64 hex by path: what `b3sum` prints for the same files, sorted by path bytes."""
     return "".join([f"{digests[path]}  {path}\n" for path in sorted(digests)]).encode("utf-8", "surrogatepass")
 
 
 def digest_of(data: bytes) -> str:
-    """`blake3:<64 hex>` of some bytes: the form of every digest in a record."""
+    """`blake3:<64 hex>` of some bytes: the form of every digest in a record. That of `MANIFEST.b3` is the root digest."""
     return "blake3:" + blake3(data).hexdigest()
 
 
-def root_digest(manifest_bytes: bytes) -> str:
-    """The digest a root is known by: BLAKE3 of the bytes of `MANIFEST.b3`. It commits to names and contents."""
-    return digest_of(manifest_bytes)
-
-
 def tree_digest(entries: Iterable[Entry]) -> str:
-    """The digest of a folder of files (an artifact, a candidate): BLAKE3 of its lines as `render` writes them.
+    """The digest of a folder of files (an artifact, a candidate): BLAKE3 of its lines as `render_digests` writes them.
 
     Paths are relative to that folder. Raises FormatError for a path that comes twice, and for a path or digest that would
     not stay on its own line.
@@ -120,42 +101,33 @@ def tree_digest(entries: Iterable[Entry]) -> str:
     return digest_of(render_digests(digests))
 
 
-def parse(data: bytes) -> Manifest:
-    """Read the bytes of `MANIFEST.b3`; raises FormatError with every fault of spelling and of names."""
-    return Manifest(tuple(Entry(path, digest) for path, digest in parse_digests(data).items()))
-
-
 def parse_digests(data: bytes) -> dict[str, str]:
-    """As `parse`, to 64 hex by path, sorted by path."""
+    """The bytes of `MANIFEST.b3` as 64 hex by path, sorted by path; raises FormatError with the faults of spelling and of names."""
     if len(data) > MANIFEST_LIMIT_BYTES:  # E-SIZE
         expected = f"at most {MANIFEST_LIMIT_BYTES} bytes"
         raise FormatError([fault("E-SIZE", MANIFEST_NAME, expected, f"{len(data)}")])
     digests = {path: digest for digest, path in _LINE.findall(data.decode("utf-8", "surrogateescape"))}
-    faults = check_paths(digests)
+    faults = list(islice(check_paths(digests), FAULTS_LIMIT))
     if render_digests(digests) != data or not digests:  # E-MANIFEST: every byte is accounted for
-        faults += _misspelled(data)
+        faults += islice(_misspelled(data), FAULTS_LIMIT)
     if faults:
         raise FormatError(faults)
     return digests
 
 
-def _misspelled(data: bytes) -> list[Fault]:
+def _misspelled(data: bytes) -> Iterator[Fault]:
     """Where a manifest departs from its one spelling."""
-    faults: list[Fault] = []
     last = b""
-    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
-        where, path = f"{MANIFEST_NAME} line {number}: expected", line[66:]
-        if not _LINE.fullmatch(line.decode("utf-8", "surrogateescape") + "\n"):
-            got = f"{where} `<64 lower-case hex>  <path>` and LF, got {_quote(line)}"
-            faults.append(Fault("E-MANIFEST", MANIFEST_NAME, got))
+    for number, line in enumerate(BytesIO(data) if data else [b""], 1):
+        where, path = f"{MANIFEST_NAME} line {number}: expected", line[66:].removesuffix(b"\n")
+        if not _LINE.fullmatch(line.decode("utf-8", "surrogateescape")):
+            expected, got = "`<64 lower-case hex>  <path>` and LF", line
         elif path <= last:
-            faults.append(
-                Fault("E-MANIFEST", MANIFEST_NAME, f"{where} a path after {_quote(last)}, got {_quote(path)}")
-            )
-        last = max(last, path)
-    if not data.endswith(b"\n"):
-        faults.append(fault("E-MANIFEST", MANIFEST_NAME, "LF at the end of the last line", "the end of the file"))
-    return faults
+            expected, got = f"a path after {_quote(last)}", path
+        else:
+            last = path
+            continue
+        yield Fault("E-MANIFEST", MANIFEST_NAME, f"{where} {expected}, got {_quote(got)}")
 
 
 def render_seal(digest: str) -> bytes:
@@ -167,16 +139,15 @@ def parse_seal(data: bytes) -> str:
     """The root digest that `SEAL` claims; raises FormatError when the line is not spelled as `render_seal` does."""
     match = _SEAL.fullmatch(data)
     if match is None:
-        raise FormatError(
-            [fault("E-SEAL", SEAL_NAME, "`qualify-seal/1 blake3:<64 lower-case hex>` and LF", _quote(data))]
-        )
+        expected = "`qualify-seal/1 blake3:<64 lower-case hex>` and LF"
+        raise FormatError([fault("E-SEAL", SEAL_NAME, expected, _quote(data))])
     return match[1].decode()
 
 
 def check_path(path: str) -> Fault | None:
     """The first rule that a path in a root breaks (E-PATH, E-DOTFILE, E-KIND by name), or None."""
     if len(path) > PATH_LIMIT:  # E-PATH
-        return fault("E-PATH", path, f"at most {PATH_LIMIT} characters", f"{len(path)}")
+        return fault("E-PATH", path[:PATH_LIMIT], f"at most {PATH_LIMIT} characters", f"{len(path)}")
     if not _PATH.fullmatch(path):
         if _DOTFILE.search(path):  # E-DOTFILE
             return fault("E-DOTFILE", path, "no name that begins with a dot", repr(path))
@@ -191,37 +162,30 @@ def check_path(path: str) -> Fault | None:
     return None
 
 
-def check_first_bytes(path: str, head: bytes) -> Fault | None:
+def check_first_bytes(path: str, head: bytes | memoryview) -> Fault | None:
     """E-KIND by content: `head` is the start of the file. Only signatures that no log or tensor has by accident."""
-    match = _FIRST_BYTES.match(head)
-    if match is None:
-        return None
-    return fault("E-KIND", path, "inert data", f"the first bytes of {_article(str(match.lastgroup))}")
+    for kind, signature in _SIGNATURES.items():
+        if signature.match(head):
+            return fault("E-KIND", path, "inert data", f"the first bytes of {kind}")
+    return None
 
 
-def check_paths(paths: Iterable[str]) -> list[Fault]:
+def check_paths(paths: Iterable[str]) -> Iterator[Fault]:
     """Every fault of a set of paths: each alone (`check_path`), and against each other (E-CASE)."""
     files = sorted(paths)
-    faults = [found for path in files if (found := check_path(path)) is not None]
+    yield from filter(None, map(check_path, files))
+    files = [path for path in files if len(path) <= PATH_LIMIT]  # a longer one has no place, and too many folders
     folders: set[str] = set()
-    for folder in {path.rpartition("/")[0] for path in files}:
-        inner = folder
-        while inner and inner not in folders:
-            folders.add(inner)
-            inner = inner.rpartition("/")[0]
+    inner = {path.rpartition("/")[0] for path in files} - {""}
+    while inner:
+        folders |= inner
+        inner = {folder.rpartition("/")[0] for folder in inner} - {""}
     seen: dict[str, str] = {}
     for path in [*sorted(folders), *files]:
         key = path.lower()
         if key in seen:  # E-CASE
-            faults.append(
-                fault("E-CASE", path, "names that differ in more than case", f"{path!r} beside {seen[key]!r}")
-            )
+            yield fault("E-CASE", path, "names that differ in more than case", f"{path!r} beside {seen[key]!r}")
         seen[key] = path
-    return faults
-
-
-def _article(kind: str) -> str:
-    return ("an " if kind[0] == "a" else "a ") + kind
 
 
 def _quote(data: bytes) -> str:

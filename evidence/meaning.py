@@ -15,34 +15,17 @@ steps and claim belong together. Steps that a root carries from an earlier one a
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 
 from evidence import preserved
-from evidence.manifest import Entry, Fault, FormatError, fault, tree_digest
-from evidence.records import (
-    CLAIM,
-    GATE,
-    GATE_FILES,
-    LADDER,
-    OUTCOME,
-    PLAN,
-    REQUEST,
-    TIERS,
-    Read,
-    Root,
-    load,
-    step_folder,
-)
+from evidence.manifest import Entry, Fault, FormatError, digest_of, fault, render_digests, tree_digest
+from evidence.records import CLAIM, GATE, LADDER, OUTCOME, PLAN, REQUEST, TIERS, Read, Root, load, step_folder
 
 INTERRUPTED = "interrupted by the user"
 VERDICTS = ("PASS", "FAIL", "BLOCKED", "INCONCLUSIVE")  # of a step that ran
-_INPUTS_OF = {
-    "L0": ("calibration", "pairs"),
-    "L1": ("baseline", "pairs"),
-    "L2": ("pairs",),
-    "L3": ("groups",),
-}  # what a tier may read
+_GATE_FILES = (GATE, "stdout.log", "stderr.log")
+# What a tier may read.
+_INPUTS_OF = {"L0": ("calibration", "pairs"), "L1": ("baseline", "pairs"), "L2": ("pairs",), "L3": ("groups",)}
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z")
 
 
@@ -60,7 +43,8 @@ def check(digests: Mapping[str, str], read: Read) -> tuple[list[Fault], str, str
     origins, faults = preserved.load_origins(root, read)
     if faults:
         return faults, "origins", "what is carried of an earlier root cannot be relied on"
-    root = replace(root, origins=origins)
+    carried = {folder: place for place, origin in origins.items() for folder in origin.steps}
+    root = root._replace(origins=origins, preserved=carried)
     rules = (_plan, _candidate, _inputs, _gates, _steps, _places, _artifacts, _times, _claim, preserved.lineage)
     faults = [found for rule in rules for found in rule(root)]
     for place, origin in origins.items():
@@ -126,38 +110,29 @@ def _verdict(root: Root, target: str, tier: str) -> str | None:
 
 def _gates(root: Root) -> Iterator[Fault]:
     """E-GATE. A climb that the user interrupted in a gate has none after that one."""
-    planned = [str(gate["name"]) for gate in root.values[PLAN].get("gates", ())]
-    left = dict(root.gates())
-    if len(set(planned)) != len(planned):  # E-GATE
+    if len(root.gates) != len(root.values[PLAN].get("gates", ())):  # E-GATE
         yield fault("E-GATE", PLAN, "each gate once", "one twice")
     going = True
-    for name in planned:
-        gate = left.get(f"gates/{name}")
+    for name, gate in root.gates.items():
         if (gate is not None) != going:  # E-GATE
             expected = f"this planned gate, with {GATE}" if going else "no gate after the one that was interrupted"
             yield fault("E-GATE", f"gates/{name}", expected, "none" if gate is None else "one")
         elif gate is not None and gate["name"] != name:  # E-GATE
-            yield fault("E-GATE", f"gates/{name}", f"the gate {name}", str(gate["name"]))
-        going = going and not (gate is not None and gate["reason"] == INTERRUPTED)
+            yield fault("E-GATE", f"gates/{name}", f"the gate {name}", gate["name"])
+        going = going and (gate is None or gate["reason"] != INTERRUPTED)
     for path in root.digests:
         folder, _, name = path.removeprefix("gates/").rpartition("/")
-        if path.startswith("gates/") and (folder not in planned or name not in GATE_FILES):  # E-GATE
-            yield fault("E-GATE", path, f"only {', '.join(GATE_FILES)} of planned gates", "this")
+        if path.startswith("gates/") and (folder not in root.gates or name not in _GATE_FILES):  # E-GATE
+            yield fault("E-GATE", path, f"only {', '.join(_GATE_FILES)} of planned gates", "this")
     claimed = [(gate["name"], gate["verdict"]) for gate in root.values[CLAIM].get("gates", ())]
-    found = [(name, left[f"gates/{name}"]["verdict"] if f"gates/{name}" in left else "NOT_RUN") for name in planned]
+    found = [(name, gate["verdict"] if gate else "NOT_RUN") for name, gate in root.gates.items()]
     if claimed != found:  # E-CLAIM
         yield fault("E-CLAIM", CLAIM, f"the verdicts of the gates ({found})", str(claimed))
 
 
-def _gates_passed(root: Root) -> bool:
-    left = dict(root.gates())
-    planned = [f"gates/{gate['name']}" for gate in root.values[PLAN].get("gates", ())]
-    return all(folder in left and left[folder]["verdict"] == "PASS" for folder in planned)
-
-
 def _steps(root: Root) -> Iterator[Fault]:
     """E-STEP. A climb that the user interrupted has no step after that one, on any target; one whose gates did not pass has none."""
-    interrupted = not _gates_passed(root)
+    interrupted = not all(gate and gate["verdict"] == "PASS" for gate in root.gates.values())
     if len(root.targets) != len(root.values[PLAN]["targets"]):  # E-STEP
         yield fault("E-STEP", PLAN, "each target once", "one twice")
     for target, tiers in root.targets.items():
@@ -193,12 +168,14 @@ def _places(root: Root) -> Iterator[Fault]:
 
 def _trees(root: Root, place: str = "") -> dict[str, tuple[str, str]]:
     """Where the artifact of each target stands, and its tree digest."""
-    files: dict[str, list[Entry]] = {}
+    files: dict[str, dict[str, str]] = {}
     for path, digest in root.digests.items():
         if path.startswith("artifacts/"):
             target, _, name = path.removeprefix("artifacts/").partition("/")
-            files.setdefault(target, []).append(Entry(name, digest))
-    return {target: (f"{place}artifacts/{target}/", tree_digest(entries)) for target, entries in files.items()}
+            files.setdefault(target, {})[name] = digest
+    return {
+        target: (f"{place}artifacts/{target}/", digest_of(render_digests(lines))) for target, lines in files.items()
+    }
 
 
 def _artifacts(root: Root) -> Iterator[Fault]:
@@ -216,7 +193,7 @@ def _artifacts(root: Root) -> Iterator[Fault]:
         stated = step["artifact_digest"]
         if stated is None and step["verdict"] != "PASS":
             continue  # E-ARTIFACT: it ended before there was one
-        if stated is None or stated != there:  # E-ARTIFACT
+        if stated != there:  # E-ARTIFACT
             yield fault("E-ARTIFACT", path, f"artifact_digest {there}, that of {at}", stated or "none")
 
 
@@ -224,7 +201,7 @@ def _times(root: Root) -> Iterator[Fault]:
     """E-TIME: the climb starts, each gate and each step starts and ends in turn, the climb ends."""
     latest: datetime | None = None
     claim = root.values[CLAIM]
-    done = [*((f"{folder}/{GATE}", gate) for folder, gate in root.gates()), *root.in_order()]
+    done = [*((f"gates/{name}/{GATE}", gate) for name, gate in root.gates.items() if gate), *root.in_order()]
     stated = [(path, record[key]) for path, record in done for key in ("started_at", "ended_at")]
     for path, text in [(CLAIM, claim["started_at"]), *stated, (CLAIM, claim["ended_at"])]:
         try:
@@ -246,9 +223,8 @@ def _claim(root: Root) -> Iterator[Fault]:
         found = {tier: _verdict(root, target, tier) for tier in root.targets.get(target, ())}
         verdicts = {tier: "NOT_RUN" if verdict is None else verdict for tier, verdict in found.items()}
         if claims.get(target) != verdicts or target not in root.targets:  # E-CLAIM
-            yield fault(
-                "E-CLAIM", CLAIM, f"for {target} the verdicts of its steps ({verdicts})", str(claims.get(target))
-            )
+            expected = f"for {target} the verdicts of its steps ({verdicts})"
+            yield fault("E-CLAIM", CLAIM, expected, str(claims.get(target)))
         for tier in (tier for tier, verdict in found.items() if verdict not in {*VERDICTS, None}):  # E-CLAIM
             yield fault("E-CLAIM", CLAIM, f"for {tier} of {target} one of {', '.join(VERDICTS)}", str(found[tier]))
 

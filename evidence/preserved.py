@@ -10,16 +10,7 @@ are carried, byte for byte. So nobody needs that root to see that each file was 
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from evidence.manifest import (
-    DIGEST,
-    MANIFEST_NAME,
-    SEAL_NAME,
-    Fault,
-    FormatError,
-    fault,
-    parse_digests,
-    parse_seal,
-)
+from evidence.manifest import DIGEST, MANIFEST_NAME, SEAL_NAME, Fault, FormatError, fault, parse_digests, parse_seal
 from evidence.records import LINEAGE, RECORDS, Read, Root, load, step_folder
 
 PRESERVED = "preserved/"
@@ -63,9 +54,8 @@ def _origin(place: str, files: Mapping[str, str], read: Read) -> Root:
     if stated != digest:  # E-ORIGIN
         faults.append(fault("E-ORIGIN", SEAL_NAME, f"{digest}, the digest of {MANIFEST_NAME}", stated))
     if place != f"{PRESERVED}{files[MANIFEST_NAME][:16]}/":  # E-ORIGIN
-        faults.append(
-            fault("E-ORIGIN", MANIFEST_NAME, f"a folder named {files[MANIFEST_NAME][:16]}, as its digest begins", place)
-        )
+        expected = f"a folder named {files[MANIFEST_NAME][:16]}, as its digest begins"
+        faults.append(fault("E-ORIGIN", MANIFEST_NAME, expected, place))
     carried = {path: found for path, found in files.items() if path not in own}
     faults += [
         fault("E-ORIGIN", path, f"blake3 {sealed[path]}, that of the origin", carried[path])
@@ -80,15 +70,20 @@ def _origin(place: str, files: Mapping[str, str], read: Read) -> Root:
 
 def _not_whole(carried: Mapping[str, str], sealed: Mapping[str, str]) -> Iterator[Fault]:
     """E-ORIGIN: what is carried is the records, whole step folders, and with L0 of a target its artifact; no more, no less."""
-    steps = {"/".join(path.split("/")[:2]) + "/" for path in carried if path.startswith("steps/")}
+    steps = {top for path in carried if path.startswith("steps/") and (top := _top(path))}
     build = step_folder("", "L0")
-    artifacts = {f"artifacts/{step.removeprefix(build)}" for step in steps if step.startswith(build)}
-    whole = tuple(steps | artifacts)
-    expected = {path for path in sealed if path in RECORDS or path.startswith(whole)}
+    whole = steps | {f"artifacts/{step.removeprefix(build)}" for step in steps if step.startswith(build)}
+    expected = {path for path in sealed if path in RECORDS or _top(path) in whole}
     for path in sorted(expected - carried.keys()):  # E-ORIGIN
         yield fault("E-ORIGIN", path, "this file of the origin, since its step is carried", "none")
     for path in sorted(carried.keys() - expected):  # E-ORIGIN
         yield fault("E-ORIGIN", path, "only records, carried steps and their artifacts", "this")
+
+
+def _top(path: str) -> str | None:
+    """The step or artifact that a file is part of: `steps/<step>` or `artifacts/<target>`; None for a file that is in no such folder."""
+    names = path.split("/")
+    return "/".join(names[:2]) if len(names) > 2 else None
 
 
 def lineage(root: Root) -> Iterator[Fault]:

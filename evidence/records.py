@@ -6,8 +6,7 @@ E-JSON       each record has its one spelling: sorted keys, two spaces, ASCII, n
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from evidence.manifest import Fault, FormatError, digest_of, fault
 
@@ -19,42 +18,38 @@ LADDER, PLAN, LINEAGE, CLAIM = "ladder.yaml", "plan.json", "lineage.json", "qual
 OUTCOME, REQUEST, GATE = "outcome.json", "request.json", "gate.json"
 RECORDS = (LADDER, PLAN, "environment.json", LINEAGE, CLAIM)
 FOLDERS = ("inputs", "gates", "steps", "artifacts", "preserved")
-GATE_FILES = (GATE, "stdout.log", "stderr.log")
 TIERS = {"L0": "build", "L1": "perf", "L2": "parity", "L3": "rerank"}
 
+_ABSENT = type(...)  # of a field that an older version did not write
 # The fields that rules use, by file name: keys joined by /, where * stands for each item of a list or each table in a table.
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     PLAN: {
-        **dict.fromkeys(
-            ("ladder_digest", "candidate/digest", "candidate/files/*/path", "candidate/files/*/blake3"), (str,)
-        ),
-        **dict.fromkeys(("inputs/*/path", "inputs/*/digest", "targets/*/name", "targets/*/steps/*/tier"), (str,)),
-        **dict.fromkeys(("candidate/files", "targets", "targets/*/steps"), (list,)),
-        "gates/*/name": (str,),
+        "ladder_digest candidate/digest candidate/files/*/path candidate/files/*/blake3 gates/*/name": (str,),
+        "inputs/*/path inputs/*/digest targets/*/name targets/*/steps/*/tier": (str,),
+        "candidate/files targets targets/*/steps": (list,),
         "inputs": (dict,),
+        "gates": (list, _ABSENT),
     },
     OUTCOME: {
-        **dict.fromkeys(("tier", "target", "verdict", "reason", "plan_digest", "candidate_digest"), (str,)),
-        **dict.fromkeys(("started_at", "ended_at"), (str,)),
+        "tier target verdict reason plan_digest candidate_digest started_at ended_at": (str,),
         "artifact_digest": (str, type(None)),
     },
     REQUEST: {"plan_digest": (str,)},
-    GATE: dict.fromkeys(("name", "verdict", "reason", "plan_digest", "started_at", "ended_at"), (str,)),
+    GATE: {"name verdict reason plan_digest started_at ended_at": (str,)},
     CLAIM: {
-        **dict.fromkeys(("gates/*/name", "gates/*/verdict"), (str,)),
-        **dict.fromkeys(("plan_digest", "candidate_digest", "started_at", "ended_at", "targets/*/name"), (str,)),
+        "plan_digest candidate_digest started_at ended_at targets/*/name gates/*/name gates/*/verdict": (str,),
         "targets": (list,),
         "targets/*/tiers": (dict,),
+        "gates": (list, _ABSENT),
     },
     LINEAGE: {
-        **dict.fromkeys(("preserved", "preserved/*/steps", "supersedes"), (list,)),
-        **dict.fromkeys(("preserved/*/origin", "supersedes/*/digest", "supersedes/*/reason"), (str,)),
+        "preserved/*/origin supersedes/*/digest supersedes/*/reason": (str,),
+        "preserved preserved/*/steps supersedes": (list,),
     },
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(NamedTuple):
     """The records of a root, or of the part of an earlier root that a later one carries; with the fields of `_FIELDS`."""
 
     digests: Mapping[str, str]  # 64 hex by path, of every sealed file
@@ -62,24 +57,12 @@ class Root:
     values: Mapping[str, Any]  # every record by path
     steps: Mapping[str, Any]  # each outcome that is in steps/ itself, by its folder
     targets: Mapping[str, tuple[str, ...]]  # the planned tiers by target, in the order of the plan
+    gates: Mapping[
+        str, Any
+    ]  # the record of each planned gate by its name, None where there is none, in the order of the plan
+    claims: Mapping[str, Any]  # the claimed verdict of each tier, by target
     origins: Mapping[str, "Root"]  # what is carried of earlier roots, by `preserved/<16 hex>/`
-
-    @property
-    def preserved(self) -> dict[str, str]:
-        """The place (`preserved/<16 hex>/`) of each step that is carried, by its folder."""
-        return {folder: place for place, origin in self.origins.items() for folder in origin.steps}
-
-    @property
-    def claims(self) -> dict[str, dict[str, object]]:
-        """The claimed verdict of each tier, by target."""
-        return {claim["name"]: claim["tiers"] for claim in self.values[CLAIM]["targets"]}
-
-    def gates(self) -> Iterator[tuple[str, Any]]:
-        """The folder and record of each planned gate that is there, in the order of the plan."""
-        for planned in self.values[PLAN].get("gates", ()):
-            folder = f"gates/{planned['name']}"
-            if f"{folder}/{GATE}" in self.values:
-                yield folder, self.values[f"{folder}/{GATE}"]
+    preserved: Mapping[str, str]  # that place of each step that is carried, by its folder
 
     def in_order(self) -> Iterator[tuple[str, Any]]:
         """The path and outcome of each step that is in steps/ itself, in the order of the plan."""
@@ -115,13 +98,11 @@ def parse_json(path: str, data: bytes) -> Any:
 
 
 def _depth(value: object) -> int:
-    deepest, left = 0, [(value, 1)]
-    while left:
-        item, depth = left.pop()
-        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
-        deepest = max(deepest, depth)
-        left += [(child, depth + 1) for child in inner if isinstance(child, dict | list)]
-    return deepest
+    depth, level = 0, [value]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
+        depth += 1
+    return depth
 
 
 def load(digests: Mapping[str, str], read: Read) -> Root:
@@ -149,15 +130,18 @@ def load(digests: Mapping[str, str], read: Read) -> Root:
         values=values,
         steps={path.rpartition("/")[0]: value for path, value in values.items() if path.endswith("/" + OUTCOME)},
         targets={target["name"]: tuple(step["tier"] for step in target["steps"]) for target in values[PLAN]["targets"]},
+        gates={gate["name"]: values.get(f"gates/{gate['name']}/{GATE}") for gate in values[PLAN].get("gates", ())},
+        claims={claim["name"]: claim["tiers"] for claim in values[CLAIM]["targets"]},
         origins={},
+        preserved={},
     )
 
 
 def _wrong_fields(path: str, record: object, fields: Mapping[str, tuple[type, ...]]) -> Iterator[Fault]:
-    for pointer, kinds in fields.items():
+    for pointer, kinds in ((pointer, kinds) for pointers, kinds in fields.items() for pointer in pointers.split()):
         for value in _find(record, pointer.split("/")):
             if type(value) not in kinds:  # E-RECORD: exactly that kind, so no bool for a number
-                expected = f"`{pointer}` as {' or '.join(kind.__name__ for kind in kinds)}"
+                expected = f"`{pointer}` as {' or '.join(kind.__name__ for kind in kinds if kind is not _ABSENT)}"
                 yield fault("E-RECORD", path, expected, "nothing" if value is ... else repr(value)[:80])
 
 
@@ -167,8 +151,7 @@ def _find(value: object, keys: list[str]) -> Iterator[object]:
         yield value
     elif keys[0] != "*":
         yield from _find(value.get(keys[0], ...) if isinstance(value, dict) else ..., keys[1:])
-    elif isinstance(value, dict | list):
-        for item in (
-            value if isinstance(value, list) else (inner for inner in value.values() if isinstance(inner, dict))
-        ):
+    else:
+        items = [inner for inner in value.values() if isinstance(inner, dict)] if isinstance(value, dict) else value
+        for item in items if isinstance(items, list) else ():
             yield from _find(item, keys[1:])

@@ -3,8 +3,8 @@
 import json
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from evidence.manifest import Fault
 
@@ -16,9 +16,8 @@ AUTHENTICITY = {
 _VERDICT = {
     INTACT: "intact: every check ran and found nothing (what the numbers mean is judged by `qualify verify`)",
     NOT_INTACT: "not intact: do not rely on anything in this root",
+    UNDETERMINED: "undetermined: no fault was found, but not every check could run",
 }
-_UNDETERMINED = "undetermined: no fault was found, but not every check could run"
-
 
 CHECKS = (  # in the order in which they run
     ("seal", ("E-SEAL",)),
@@ -30,6 +29,7 @@ CHECKS = (  # in the order in which they run
     ("plan", ("E-PLAN", "E-LADDER")),
     ("candidate", ("E-CANDIDATE",)),
     ("inputs", ("E-INPUT",)),
+    ("gates", ("E-GATE",)),
     ("steps", ("E-STEP",)),
     ("artifacts", ("E-ARTIFACT",)),
     ("times", ("E-TIME",)),
@@ -38,8 +38,7 @@ CHECKS = (  # in the order in which they run
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One thing that was looked at, with the codes of its rules. `note` says why it did not run."""
 
     name: str
@@ -53,8 +52,7 @@ class Check:
         return "ran" if self.ran else "not possible"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What was found: `digest` of the manifest that is there (None without one), faults sorted, every check, authenticity."""
 
     digest: str | None
@@ -111,7 +109,7 @@ def as_text(folder: Path, report: Report) -> str:
             for check in report.checks
         ),
         *(f"{fault.rule:<12}  {fault.message}" for fault in report.faults),
-        _VERDICT.get(report.exit_code, _UNDETERMINED),
+        _VERDICT[report.exit_code],
     ]
     return "".join(escape(line) + "\n" for line in lines)
 

@@ -1,9 +1,8 @@
 """Seal a staging folder once and publish it, so that a crash at any moment leaves no new root or one that verifies.
 
-    stage    a new folder beside the root-to-be, on the same file system: `NAME.staging-PID-RANDOM`
+    stage      a new folder beside the root-to-be, on the same file system: `NAME.staging-PID-RANDOM`
     write_new  every file is created exclusively, none is written twice
-    seal     hash, MANIFEST.b3, SEAL, read-only, fsync, verify as a stranger would, publish by a rename that replaces nothing
-    leftovers, quarantine, remove   what a crash left behind, and how to be rid of a root
+    seal       hash, MANIFEST.b3, SEAL, read-only, fsync, verify as a stranger would, publish by a rename that replaces nothing
 
 Children that write into the staging folder must have ended before `seal`: a file that changes meanwhile is refused (E-CHANGED,
 E-HASH), but a writer that still holds a file open afterwards is not stopped by read-only modes. They are a seatbelt.
@@ -12,34 +11,15 @@ E-HASH), but a writer that still holds a file open afterwards is not stopped by 
 import ctypes
 import errno
 import os
-import re
 import secrets
-import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from evidence import tree
-from evidence.manifest import (
-    MANIFEST_NAME,
-    SEAL_LIMIT_BYTES,
-    SEAL_NAME,
-    Entry,
-    Fault,
-    FormatError,
-    Manifest,
-    check_path,
-    check_paths,
-    parse_seal,
-    render,
-    render_seal,
-    root_digest,
-)
+from evidence import manifest, tree
+from evidence.manifest import MANIFEST_NAME, SEAL_NAME, Fault, digest_of
 from evidence.verify import verify
 
-QUARANTINE = "quarantine"
-_STAGING = re.compile(r".+\.(?:staging|removing)-([0-9]{1,9})-[0-9a-f]{8}")
-_OPEN = 0o755
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
@@ -56,13 +36,12 @@ class SealError(Exception):
 def stage(out: Path) -> Path:
     """Make an empty staging folder beside `out`, and `out`'s parents; raises SealError, also when `out` exists in any form."""
     if os.path.lexists(out):
-        raise SealError(
-            f"{out}: expected a path where nothing is yet, got something: choose another, or `qualify rm` it"
-        )
-    staging = _aside(out, "staging")
+        message = f"{out}: expected a path where nothing is yet, got something: choose another, or `qualify rm` it"
+        raise SealError(message)
+    staging = aside(out, "staging")
     try:
         staging.parent.mkdir(parents=True, exist_ok=True)
-        staging.mkdir(mode=_OPEN)
+        staging.mkdir(mode=0o755)
     except OSError as error:
         raise SealError(f"{out}: expected a folder that can be made, got {error}: choose another") from error
     return staging
@@ -73,7 +52,7 @@ def write_new(folder: Path, path: str, data: bytes) -> None:
 
     Raises SealError for a path that no root may hold, FileExistsError, and OSError; a half-written file is taken away again.
     """
-    found = check_path(path)
+    found = manifest.check_path(path)
     if found is not None:
         raise SealError(f"{folder}: a file that no root may hold", [found])
     _write(folder, path, data)
@@ -82,16 +61,16 @@ def write_new(folder: Path, path: str, data: bytes) -> None:
 def seal(staging: Path, out: Path) -> str:
     """Seal `staging`, publish it as `out` and return the root digest (`blake3:<64 hex>`).
 
-    Raises SealError. Unless its message says otherwise `out` was not made and `staging` is left as it is, for `quarantine`.
+    Raises SealError. Unless its message says otherwise `out` was not made and `staging` is left as it is: a leftover, for `qualify doctor`.
     """
     try:
-        manifest = _hash_all(staging)
-        _write(staging, MANIFEST_NAME, manifest)
-        _write(staging, SEAL_NAME, render_seal(root_digest(manifest)))
+        lines = _hash_all(staging)
+        _write(staging, MANIFEST_NAME, lines)
+        _write(staging, SEAL_NAME, manifest.render_seal(digest_of(lines)))
         _settle(staging)
     except OSError as error:
         raise SealError(f"{staging}: expected to seal it as {out}, got {error}: nothing was published") from error
-    report = verify(staging, expect=root_digest(manifest))
+    report = verify(staging, expect=digest_of(lines))
     if report.faults:
         raise SealError(f"{staging}: expected a root that verifies, got faults: it was not published", report.faults)
     try:
@@ -103,52 +82,12 @@ def seal(staging: Path, out: Path) -> str:
     except OSError as error:
         message = f"{out}: published and verified, but its name may be lost if the machine stops now ({error.strerror})"
         raise SealError(message) from error
-    return root_digest(manifest)
+    return digest_of(lines)
 
 
-def is_aside(folder: Path) -> bool:
-    """Whether a folder is half-written, half-removed or where such folders are kept, by its name: no root, whatever it holds."""
-    return folder.name == QUARANTINE or _STAGING.fullmatch(folder.name) is not None
-
-
-def leftovers(folder: Path) -> list[Path]:
-    """Half-written staging folders in `folder` whose process is gone, and all that is in its `quarantine/`, sorted.
-
-    A process number that the system has given to another process hides a leftover until that one ends.
-    """
-    found = [path for path in _entries(folder) if (match := _STAGING.fullmatch(path.name)) and _gone(int(match[1]))]
-    return sorted(found + _entries(folder / QUARANTINE))
-
-
-def quarantine(leftover: Path) -> Path:
-    """Move a staging folder to `quarantine/` beside it, so that nobody takes it for work under way; returns its new place."""
-    if not _STAGING.fullmatch(leftover.name):
-        raise SealError(f"{leftover}: expected a staging folder, got another name")
-    place = leftover.parent / QUARANTINE / leftover.name
-    place.parent.mkdir(exist_ok=True)
-    leftover.chmod(_OPEN)  # a folder that moves to another parent must be writable
-    rename_new(leftover, place)
-    return place
-
-
-def remove(root: Path) -> None:
-    """Remove a root or staging folder, read-only or not; raises SealError for any other folder, and for a link.
-
-    It is renamed first, so that a removal cut short leaves a leftover and never half a root.
-    """
-    if root.is_symlink() or not (_STAGING.fullmatch(root.name) or _looks_sealed(root)):
-        raise SealError(
-            f"{root}: expected a root or a staging folder, got something else: remove it by hand if you mean it"
-        )
-    match = _STAGING.fullmatch(root.name)
-    if match is not None and int(match[1]) != os.getpid() and not _gone(int(match[1])):
-        raise SealError(f"{root}: expected a staging folder whose process ended, got one that process {match[1]} fills")
-    doomed = _aside(root, "removing")
-    root.chmod(_OPEN)
-    rename_new(root, doomed)
-    for place, _, _ in os.walk(doomed):
-        Path(place).chmod(_OPEN)  # top down: a folder must be writable before its entries can go
-    shutil.rmtree(doomed)
+def aside(path: Path, why: str) -> Path:
+    """A name beside `path` that nobody else has: it says which root, why, and whose process."""
+    return path.absolute().with_name(f"{path.absolute().name}.{why}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def rename_new(source: Path, target: Path) -> None:
@@ -187,13 +126,12 @@ def _hash_all(staging: Path) -> bytes:
             Path(place).rmdir()
     with tree.opened(staging, tree.FOLDER) as folder:
         listing = tree.list_files(folder)
-        faults = [*listing.faults, *check_paths(listing.files)]
+        faults = [*listing.faults, *manifest.check_paths(listing.files)]
         digests, unread = tree.hash_files(folder, {} if faults else listing.files)
     if faults or unread:
-        raise SealError(
-            f"{staging}: expected only what a root may hold: nothing was published", sorted(faults + unread)
-        )
-    return render(Manifest(tuple(Entry(path, digest) for path, digest in digests.items())))
+        message = f"{staging}: expected only what a root may hold: nothing was published"
+        raise SealError(message, sorted(faults + unread))
+    return manifest.render_digests(digests)
 
 
 def _write(folder: Path, path: str, data: bytes) -> None:
@@ -225,32 +163,3 @@ def _sync(path: Path, flags: int, mode: int | None = None) -> None:
         if mode is not None:
             os.fchmod(descriptor, mode)
         os.fsync(descriptor)
-
-
-def _aside(path: Path, why: str) -> Path:
-    """A name beside `path` that nobody else has: it says which root, why, and whose process."""
-    return path.absolute().with_name(f"{path.absolute().name}.{why}-{os.getpid()}-{secrets.token_hex(4)}")
-
-
-def _entries(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
-
-
-def _gone(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
-
-
-def _looks_sealed(root: Path) -> bool:
-    """Whether `root` holds a seal line: enough to know what it was made as, whatever became of it since."""
-    try:
-        with tree.opened(root, tree.FOLDER) as folder:
-            parse_seal(tree.read_file(folder, SEAL_NAME, SEAL_LIMIT_BYTES)[0])
-    except (OSError, FormatError):
-        return False
-    return True

@@ -14,26 +14,28 @@ resets cannot be a rule, so a program is refused by its name and first bytes, ne
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from blake3 import blake3
 
 from evidence.manifest import DEPTH_LIMIT, Fault, check_first_bytes, fault
 
 BLOCK_BYTES = 1024 * 1024
-AHEAD_BYTES = 16 * BLOCK_BYTES  # a bigger file is worth a thread
+BIG_BYTES = 16 * BLOCK_BYTES  # a bigger file is worth a thread, and bigger blocks
+BIG_BLOCK_BYTES = 4 * BLOCK_BYTES
 FILES_LIMIT = 1_000_000  # more than a manifest of 64 MiB can name
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # NONBLOCK: never wait for a pipe's writer
 
-_state = attrgetter(
-    "st_size", "st_ctime_ns"
-)  # of an open file: the system sets the second at every write, nobody else can
+_state = attrgetter("st_size", "st_ctime_ns")  # the system sets the second at every write, and nobody else can
 
+Block = bytes | memoryview  # good until the next is asked for
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 
 
@@ -45,8 +47,7 @@ class UnsafeFileError(OSError):
         super().__init__(found.message)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """What stands in a folder, found without opening a file: size in bytes by path (0 when not asked for), and faults."""
 
     files: dict[str, int]
@@ -90,60 +91,47 @@ def _list_entry(found: Listing, entry: os.DirEntry[str], folder: int, path: str,
         found.faults.append(_special(path))
 
 
-def hash_files(
-    root: int, files: Mapping[str, int], progress: Progress | None = None
-) -> tuple[dict[str, str], list[Fault]]:
+def hash_files(root: int, files: Mapping[str, int], tell: Progress | None = None) -> tuple[dict[str, str], list[Fault]]:
     """BLAKE3 (64 hex) by path of each file under an open folder, and the faults of those it cannot vouch for.
 
-    `files` is what `list_files` gave: its sizes only feed `progress`. Each folder is opened once, each file read once.
+    `files` is what `list_files` gave: its sizes only feed `tell`. Each file is read once; its folder is opened once for all that
+    follow each other.
     """
     digests: dict[str, str] = {}
     faults: list[Fault] = []
-    seen = _counter(progress, sum(files.values())) if progress is not None else None
-    for folder, names in _by_folder(files).items():
+    seen = _counter(tell, sum(files.values())) if tell is not None else None
+    for folder, inside in groupby(files, key=lambda path: path[: path.rfind("/") + 1]):
+        paths = list(inside)
         try:
             with opened_folder(root, folder) as at:
-                for name in names:
+                for path in paths:
                     try:
-                        digests[folder + name] = _hash(at, name, folder + name, seen)
+                        digests[path] = _hash(at, path[len(folder) :], path, seen)
                     except OSError as error:
-                        faults.append(fault_of(error, folder + name))
+                        faults.append(fault_of(error, path))
         except OSError as error:
-            faults += [fault_of(error, folder + name) for name in names]
+            faults += [fault_of(error, path) for path in paths]
     return digests, faults
 
 
-def _counter(progress: Progress, total: int) -> Callable[[bytes], None]:
+def _counter(tell: Progress, total: int) -> Callable[[Block], None]:
     done = 0
 
-    def count(block: bytes) -> None:
+    def count(block: Block) -> None:
         nonlocal done
         done += len(block)
-        progress(done, total)
+        tell(done, total)
 
     return count
 
 
 def read_file(root: int, path: str, limit_bytes: int) -> tuple[bytes, str]:
     """The bytes of one file under an open folder, and their BLAKE3 (64 hex). Raises OSError; UnsafeFileError for a rule."""
-    blocks: list[bytes] = []
+    data = bytearray()
     folder, _, name = path.rpartition("/")
     with opened_folder(root, folder) as at:
-        digest = _hash(at, name, path, blocks.append, limit_bytes)
-    return b"".join(blocks), digest
-
-
-def hash_file(path: Path) -> str:
-    """BLAKE3 (64 hex) of a file outside any root, links followed, any content. Raises OSError, also when it changes meanwhile."""
-    with path.open("rb", buffering=0) as file:
-        before, hasher = os.fstat(file.fileno()), blake3()
-        while block := file.read(BLOCK_BYTES):
-            hasher.update(block)
-        if _state(before) != _state(os.fstat(file.fileno())):  # E-CHANGED
-            raise UnsafeFileError(
-                fault("E-CHANGED", str(path), "a file that nobody writes", "a change while it was read")
-            )
-    return hasher.hexdigest()
+        digest = _hash(at, name, path, data.extend, limit_bytes)
+    return bytes(data), digest
 
 
 @contextmanager
@@ -169,20 +157,9 @@ def opened_folder(root: int, path: str, *, create: bool = False) -> Iterator[int
         yield at
 
 
-def _by_folder(files: Iterable[str]) -> dict[str, list[str]]:
-    """File names by folder (`""`, or `a/b/`)."""
-    folders: dict[str, list[str]] = {}
-    for path in files:
-        cut = path.rfind("/") + 1
-        folders.setdefault(path[:cut], []).append(path[cut:])
-    return folders
-
-
-def _hash(
-    folder: int, name: str, path: str, seen: Callable[[bytes], None] | None, limit_bytes: int | None = None
-) -> str:
-    """Read one file once, in blocks, hash it, and show every block to `seen`."""
-    file = os.open(name, _FILE, dir_fd=folder)
+def _hash(at: int, name: str, path: str, seen: Callable[[Block], None] | None, limit_bytes: int | None = None) -> str:
+    """Read one file of the open folder `at` once, in blocks, hash it, and show every block to `seen`."""
+    file = os.open(name, _FILE, dir_fd=at)
     try:
         before = os.fstat(file)
         size = before.st_size
@@ -207,21 +184,23 @@ def _hash(
         os.close(file)
 
 
-def _blocks(file: int, size: int) -> Iterator[bytes]:
-    """The first `size` bytes of an open file, or what there is of them. Of a big file the next block is read while this one is hashed."""
-    if size <= AHEAD_BYTES:
-        while size > 0 and (block := os.read(file, min(BLOCK_BYTES, size))):
-            size -= len(block)
-            yield block
+def _blocks(file: int, size: int) -> Iterator[Block]:
+    """The first `size` bytes of an open file, or what there is of them; of a big file, read by a thread while others are hashed."""
+    if size <= BIG_BYTES:
+        while data := os.read(file, min(BLOCK_BYTES, size)):
+            size -= len(data)
+            yield data
         return
     from concurrent.futures import ThreadPoolExecutor  # here: a small root need not wait for its import
 
+    blocks = [memoryview(bytearray(BIG_BLOCK_BYTES)) for _ in range(3)]  # one is hashed, two are read meanwhile
     with ThreadPoolExecutor(1) as reader:
-        ahead = reader.submit(os.read, file, BLOCK_BYTES)
-        while size > 0 and (block := ahead.result()[:size]):
-            size -= len(block)
-            ahead = reader.submit(os.read, file, BLOCK_BYTES)
-            yield block
+        ahead = deque((block, reader.submit(os.readv, file, [block])) for block in blocks)
+        while count := min(ahead[0][1].result(), size):
+            block, _ = ahead.popleft()
+            size -= count
+            yield block[:count]
+            ahead.append((block, reader.submit(os.readv, file, [block])))
 
 
 def _link(path: str) -> Fault:

@@ -2,7 +2,6 @@
 
 `verify(folder)` never raises for a bad root: every path ends in a Report. `open_root(folder)` gives a reader of a root that
 verified. There is no option that checks less. Rules and their order: FORMAT.md. Also `python -m evidence.verify ROOT`.
-`glance(folder, paths)` is no verification: it reads a few files for a listing, and looks at nothing else.
 
     E-SEAL      `SEAL` is there, well spelled, and names the BLAKE3 of `MANIFEST.b3`
     E-MANIFEST  `MANIFEST.b3` is there and well spelled (E-PATH, E-DOTFILE, E-KIND, E-CASE, E-SIZE likewise)
@@ -14,30 +13,16 @@ verified. There is no option that checks less. Rules and their order: FORMAT.md.
 
 import os
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from evidence import meaning, records, tree
-from evidence.manifest import (
-    DIGEST,
-    MANIFEST_LIMIT_BYTES,
-    MANIFEST_NAME,
-    SEAL_LIMIT_BYTES,
-    SEAL_NAME,
-    Fault,
-    FormatError,
-    fault,
-    parse_digests,
-    parse_seal,
-    root_digest,
-)
+from evidence import manifest, meaning, records, tree
+from evidence.manifest import MANIFEST_NAME, SEAL_NAME, Fault, FormatError, digest_of, fault
 from evidence.report import Bar, Check, Report, as_json, as_text, checks_until, escape
 
-__all__ = ["Glance", "NotVerifiedError", "Report", "VerifiedRoot", "glance", "main", "open_root", "verify"]
+__all__ = ["NotVerifiedError", "Report", "VerifiedRoot", "main", "open_root", "verify"]
 
-_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # the caller named the root: only its path may lead through links
+ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # the caller named the root: only its path may lead through links
 
 
 class NotVerifiedError(Exception):
@@ -49,8 +34,7 @@ class NotVerifiedError(Exception):
         super().__init__(f"{folder}: expected a root that verifies, got {why}")
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedRoot:
+class VerifiedRoot(NamedTuple):
     """A root that was looked at: `report`, and a reader that gives only bytes whose hash it has just compared.
 
     When `report.ok` is false there is nothing to read: `paths` is empty and `read` raises.
@@ -58,7 +42,7 @@ class VerifiedRoot:
 
     folder: Path
     report: Report
-    digests: dict[str, str] = field(repr=False)  # 64 hex by path, sorted by path
+    digests: dict[str, str]  # 64 hex by path, sorted by path
 
     @property
     def digest(self) -> str | None:
@@ -76,96 +60,63 @@ class VerifiedRoot:
             raise NotVerifiedError(self.folder, self.report.faults)
         digest = self.digests[path]
         try:
-            with tree.opened(self.folder, _ROOT) as root:
-                return _read(root, path, digest, sys.maxsize)
+            with tree.opened(self.folder, ROOT) as root:
+                return read(root, path, digest, sys.maxsize)
         except FormatError as error:
             raise NotVerifiedError(self.folder, error.faults) from error
         except OSError as error:
             raise NotVerifiedError(self.folder, (tree.fault_of(error, ""),)) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
-    """Some files of a root as its manifest and seal have them. NOT a verification: no other file was looked at, nor any rule of meaning.
-
-    `digest` is that of the manifest that is there. With faults there are no `files` (bytes by path).
-    """
-
-    digest: str | None
-    faults: tuple[Fault, ...]
-    files: dict[str, bytes] = field(repr=False)
-
-
-def glance(folder: Path, paths: Iterable[str]) -> Glance:
-    """Read records for a listing: `SEAL` names `MANIFEST.b3`, which names each of `paths` with the BLAKE3 of its bytes. Never raises."""
-    digest = None
-    files: dict[str, bytes] = {}
-    try:
-        with tree.opened(folder, _ROOT) as root:
-            digest, digests, faults = _sealed(root, None)
-            for path in paths if digests is not None and not faults else ():
-                try:
-                    files[path] = _read_listed(root, digests or {}, path)
-                except FormatError as error:
-                    faults += error.faults
-    except OSError as error:
-        faults = [tree.fault_of(error, "")]
-    return Glance(digest, tuple(sorted(set(faults))), files if not faults else {})
-
-
-def _read_listed(root: int, digests: dict[str, str], path: str) -> bytes:
-    if path not in digests:  # E-RECORD
-        raise FormatError([fault("E-RECORD", path, "this record", "none")])
-    return _read(root, path, digests[path], records.JSON_LIMIT_BYTES, "E-MISSING", "E-HASH")
-
-
 def open_root(folder: Path, expect: str | None = None, progress: tree.Progress | None = None) -> VerifiedRoot:
-    """Verify a root and return a reader of it. Never raises for a bad root: look at `.report`."""
-    report, digests = _verify(folder, expect, progress)
-    return VerifiedRoot(folder, report, digests if report.ok else {})
+    """Verify a root and return a reader of it. Never raises for a bad root: look at `.report`.
 
-
-def verify(folder: Path, expect: str | None = None, progress: tree.Progress | None = None) -> Report:
-    """Look at every rule of a root. `expect` is a digest kept elsewhere; `progress(bytes done, bytes in all)` is told how far it is."""
-    return _verify(folder, expect, progress)[0]
-
-
-def _verify(folder: Path, expect: str | None, progress: tree.Progress | None) -> tuple[Report, dict[str, str]]:
-    digest, digests = None, None
-    faults: list[Fault] = []
+    `expect` is a digest kept elsewhere; `progress(bytes done, bytes in all)` is told how far it is.
+    """
+    digest: str | None = None
+    digests: dict[str, str] = {}
     last, why = "", "the folder cannot be opened"
     try:
-        with tree.opened(folder, _ROOT) as root:
-            digest, digests, faults = _sealed(root, expect)
+        with tree.opened(folder, ROOT) as root:
+            digest, digests, faults = sealed(root, expect)
             last, why = "manifest", "there is no manifest to compare with"
-            if digests is not None:
+            if digests:
                 faults += _compare(root, digests, progress)
                 last, why = "hashes", "the files are not those that were sealed"
                 if not faults:
-                    faults, last, why = meaning.check(digests, partial(_read_record, root, digests))
+                    faults, last, why = meaning.check(
+                        digests, lambda path: read(root, path, digests[path], records.JSON_LIMIT_BYTES)
+                    )
     except OSError as error:
         faults = [tree.fault_of(error, "")]
     pin = (Check("pin", ("E-PIN",)),) if expect is not None else ()
     authenticity = "pinned" if expect is not None and digest == expect else "none"
-    return Report(digest, tuple(sorted(set(faults))), pin + checks_until(last, why), authenticity), digests or {}
+    report = Report(digest, tuple(sorted(set(faults))), pin + checks_until(last, why), authenticity)
+    return VerifiedRoot(folder, report, digests if report.ok else {})
 
 
-def _sealed(root: int, expect: str | None) -> tuple[str | None, dict[str, str] | None, list[Fault]]:
-    """The root digest, the manifest as 64 hex by path (None when it cannot be relied on), and the faults of both."""
+def verify(folder: Path, expect: str | None = None, progress: tree.Progress | None = None) -> Report:
+    """Look at every rule of a root, as `open_root` does."""
+    return open_root(folder, expect, progress).report
+
+
+def sealed(root: int, expect: str | None = None) -> tuple[str | None, dict[str, str], list[Fault]]:
+    """The digest of an open root, its manifest as 64 hex by path (empty unless it can be relied on), and the faults of both."""
     faults: list[Fault] = []
-    sealed = digest = digests = None
+    digests: dict[str, str] = {}
+    claimed = digest = None
     try:
-        sealed = parse_seal(_read(root, SEAL_NAME, None, SEAL_LIMIT_BYTES, missing="E-SEAL"))
+        claimed = manifest.parse_seal(read(root, SEAL_NAME, None, manifest.SEAL_LIMIT_BYTES, missing="E-SEAL"))
     except FormatError as error:  # E-SEAL
         faults += error.faults
     try:
-        data = _read(root, MANIFEST_NAME, None, MANIFEST_LIMIT_BYTES, missing="E-MANIFEST")
-        digest = root_digest(data)
-        digests = parse_digests(data)
+        data = read(root, MANIFEST_NAME, None, manifest.MANIFEST_LIMIT_BYTES, missing="E-MANIFEST")
+        digest = digest_of(data)
+        digests = manifest.parse_digests(data)
     except FormatError as error:  # E-MANIFEST and the rules of names
         faults += error.faults
-    if digest and sealed and digest != sealed:  # E-SEAL
-        faults.append(fault("E-SEAL", SEAL_NAME, f"{digest}, the digest of {MANIFEST_NAME}", sealed))
+    if digest and claimed and digest != claimed:  # E-SEAL
+        faults.append(fault("E-SEAL", SEAL_NAME, f"{digest}, the digest of {MANIFEST_NAME}", claimed))
     if expect is not None and digest != expect:  # E-PIN
         faults.append(fault("E-PIN", "", f"the root digest {expect}", digest or "no manifest"))
     return digest, digests, faults
@@ -186,21 +137,20 @@ def _compare(root: int, digests: dict[str, str], progress: tree.Progress | None)
     return faults + unsure
 
 
-def _read(
-    root: int, path: str, digest: str | None, limit_bytes: int, missing: str = "E-READ", other: str = "E-CHANGED"
+def read(
+    root: int, path: str, digest: str | None, limit_bytes: int, *, missing: str = "E-READ", other: str = "E-CHANGED"
 ) -> bytes:
-    """The bytes of a file, whose hash is `digest` if that is given; raises FormatError for whatever is wrong with it."""
+    """The bytes of a file of an open root, whose BLAKE3 is `digest` if that is given; raises FormatError for whatever is wrong with it.
+
+    `missing` is the rule for a file that is not there, `other` that for other bytes: by default of a file that was hashed a moment ago.
+    """
     try:
         data, found = tree.read_file(root, path, limit_bytes)
     except OSError as error:
         raise FormatError([tree.fault_of(error, path, missing)]) from error
-    if digest is not None and found != digest:  # E-CHANGED: it was compared a moment ago; E-HASH: it was not
-        raise FormatError([fault(other, path, f"blake3 {digest}{', as before' * (other == 'E-CHANGED')}", found)])
+    if digest is not None and found != digest:  # E-CHANGED or E-HASH
+        raise FormatError([fault(other, path, f"blake3 {digest}", found)])
     return data
-
-
-def _read_record(root: int, digests: dict[str, str], path: str) -> bytes:
-    return _read(root, path, digests[path], records.JSON_LIMIT_BYTES)
 
 
 USAGE = "usage: python -m evidence.verify ROOT [--expect blake3:<64 hex>] [--json]"
@@ -220,7 +170,7 @@ def main() -> int:
             expect = next(words, "")
         else:
             roots.append(word)
-    if len(roots) != 1 or roots[0].startswith("-") or not (expect is None or DIGEST.fullmatch(expect)):
+    if len(roots) != 1 or roots[0].startswith("-") or not (expect is None or manifest.DIGEST.fullmatch(expect)):
         got = escape(" ".join(sys.argv[1:])) or "nothing"
         sys.stderr.write(f"evidence.verify: expected a root and known options, got {got}; {USAGE}\n")
         return 64

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import msgspec
 
 from evidence.manifest import Entry, tree_digest
-from evidence.tree import hash_file
 from harness import candidate
 from harness.candidate import ADAPTER_CONFIG, Resolved, check_place, json_table
 from harness.errors import CandidateError
+from harness.files import hash_file
 from harness.ladder_format import AdapterReference, is_folder, is_hub_id
 from harness.records import Adapter, FileFact
 from harness.weights import read_shapes, shapes_of

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from evidence.manifest import Entry, tree_digest
-from evidence.tree import hash_file
 from harness import hub
 from harness.errors import CandidateError
+from harness.files import hash_file
 from harness.ladder_format import is_folder, is_hub_id
 from harness.records import Candidate, FileFact, Record
 from harness.weights import INDEX, LFS_FIRST_BYTES, SINGLE, read_weights, refuse_pointer

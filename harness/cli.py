@@ -214,11 +214,12 @@ def doctor(folder: Path | None, as_json: bool) -> int:
 @click.argument("root", type=click.Path(path_type=Path))
 def rm(root: Path) -> int:
     """Remove ROOT, which is read-only. Refuses a folder that is not a root."""
-    from evidence import seal
+    from evidence.seal import SealError
+    from harness import leftovers
 
     try:
-        seal.remove(root)
-    except (seal.SealError, OSError) as error:
+        leftovers.remove(root)
+    except (SealError, OSError) as error:
         raise AskedWrongly(str(error)) from error
     return 0
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import psutil
 
-from evidence import seal
 from harness import held
+from harness.leftovers import leftovers
 
 RUN_PACKAGES = (
     "datasets",
@@ -98,7 +98,7 @@ def _left_in(folder: Path) -> str:
 
 def _left(folder: Path) -> dict[str, Any]:
     """What killed climbs left in a folder: staging folders with what was measured, and empty markers."""
-    roots, markers = seal.leftovers(folder), held.left_in(folder)
+    roots, markers = leftovers(folder), held.left_in(folder)
     fixes = ["look at them, then qualify rm each"] * bool(roots) + ["delete each .lock file"] * bool(markers)
     found = ", ".join(str(path) for path in (*roots, *markers))
     return _check(_left_in(folder), not found, found or "none", "; ".join(fixes))

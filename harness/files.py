@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
+
+from blake3 import blake3
 
 from evidence.manifest import MANIFEST_NAME, SEAL_NAME
 from harness.errors import AskedWrongly, NotSealed
@@ -16,6 +20,18 @@ def read_small(path: Path, limit_bytes: int = 1 << 20) -> bytes:
             return file.read(limit_bytes + 1)
     except OSError as error:
         raise AskedWrongly(f"{path}: expected a file, got {error.strerror}; correct the path") from error
+
+
+def hash_file(path: Path) -> str:
+    """BLAKE3 (64 hex) of a file outside any root, links followed, any content. Raises ``OSError``, also when it changes meanwhile."""
+    state = attrgetter("st_size", "st_ctime_ns")
+    with path.open("rb", buffering=0) as file:
+        before, hasher = os.fstat(file.fileno()), blake3()
+        while block := file.read(1 << 20):
+            hasher.update(block)
+        if state(before) != state(os.fstat(file.fileno())):
+            raise OSError(f"{path}: expected a file that nobody writes, got a change while it was read")
+    return hasher.hexdigest()
 
 
 def refuse_existing(out: Path) -> None:

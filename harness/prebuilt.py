@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from evidence.manifest import check_path
-from evidence.tree import hash_file
 from harness.errors import CandidateError
+from harness.files import hash_file
 from harness.records import FileFact, PrebuiltArtifact
 from harness.weights import LFS_FIRST_BYTES, refuse_pointer
 

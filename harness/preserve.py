@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence import tree
 from evidence.manifest import MANIFEST_NAME, SEAL_NAME
 from evidence.records import RECORDS
 from evidence.seal import SealError
@@ -19,6 +18,7 @@ from evidence.verify import VerifiedRoot, open_root
 from harness import judge, lineage, records
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotIntact, RecordError
+from harness.files import hash_file
 from harness.lineage import Step
 from harness.recheck import rejudge
 from harness.records import Environment, Lineage, Outcome, Plan, PlannedStep, Preserved, Superseded, Tier
@@ -215,5 +215,5 @@ def _copy(opened: VerifiedRoot, path: str, to: Path, digest: str | None) -> None
     to.parent.mkdir(parents=True, exist_ok=True)
     with (opened.folder / path).open("rb") as read, to.open("xb") as write:
         shutil.copyfileobj(read, write, 1 << 20)
-    if digest is not None and (got := tree.hash_file(to)) != digest:
+    if digest is not None and (got := hash_file(to)) != digest:
         raise SealError(f"{opened.folder / path}: expected blake3 {digest}, as it was verified, got {got}")

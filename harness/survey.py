@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence import seal
 from evidence.manifest import MANIFEST_NAME, SEAL_NAME, Fault
-from evidence.verify import VerifiedRoot, glance, open_root
-from harness import VERSION, made_by, records
+from evidence.verify import VerifiedRoot, open_root
+from harness import VERSION, leftovers, made_by, records
 from harness.errors import AskedWrongly, RecordError
+from harness.glance import glance
 from harness.history import LISTED, VERIFIED, History, Seen, history
 from harness.records import Lineage, Plan, Qualification, from_json
 
@@ -70,15 +70,16 @@ def look(
         raise AskedWrongly(f"{folder}: expected a folder of roots, got {error.strerror}; give another path") from error
     if (folder / SEAL_NAME).is_file():
         raise AskedWrongly(f"{folder}: expected a folder of roots, got a root; give the folder that it is in")
-    left = seal.leftovers(folder)
-    roots = [entry for entry in entries if not seal.is_aside(entry) and any((entry / sign).exists() for sign in _SIGNS)]
+    roots = [
+        entry for entry in entries if not leftovers.is_aside(entry) and any((entry / sign).exists() for sign in _SIGNS)
+    ]
     seen = [_opened(root, known[root]) for root in roots if known is not None and root in known]
     for found in _all([root for root in roots if known is None or root not in known], verified=verified):
         seen.append(found)
         if progress is not None:
             progress(len(seen), len(roots))
-    leftovers = tuple(path.relative_to(folder).as_posix() for path in left)
-    return Looked(tuple(seen), leftovers, VERIFIED if verified else LISTED)
+    left = tuple(path.relative_to(folder).as_posix() for path in leftovers.leftovers(folder))
+    return Looked(tuple(seen), left, VERIFIED if verified else LISTED)
 
 
 def _all(roots: Sequence[Path], *, verified: bool) -> Iterator[Seen]:

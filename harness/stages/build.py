@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence import tree
 from harness import data
 from harness.derive_raw import raw_record
 from harness.errors import Blocked
+from harness.files import hash_file
 from harness.metrics import onnx_graph
 from harness.probes import longest_tokens, probe_shapes
 from harness.raw import BuildRaw, Conversion, Export, Probe
@@ -200,7 +200,7 @@ def _copy_prebuilt(job: Job) -> None:
             raise Blocked(f"artifact {fact.path}: expected a file, got {'a link' if source.is_symlink() else 'none'}")
         to = job.graph if fact.path == pinned.name else job.graph.parent / fact.path
         onnx_file.copy_file(source, to)
-        digest = tree.hash_file(to)
+        digest = hash_file(to)
         if digest != fact.blake3:
             raise Blocked(
                 f"artifact {fact.path}: expected blake3:{fact.blake3}, as planned, got blake3:{digest};"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from evidence import tree
 from evidence.manifest import Entry, tree_digest
 from evidence.seal import write_new
 from harness import data
+from harness.files import hash_file
 from harness.raw import ArtifactRef
 from harness.records import PAIRS, Record, Request, to_json
 from harness.runtimes import load, tokens
@@ -127,4 +127,4 @@ class Job(NamedTuple):
 def folder_digest(folder: Path) -> str:
     """Tree digest of all files under ``folder``, by path relative to it. Raises OSError."""
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return tree_digest(Entry(name, tree.hash_file(folder / name)) for name in names)
+    return tree_digest(Entry(name, hash_file(folder / name)) for name in names)

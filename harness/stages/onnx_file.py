@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evidence import tree
+from harness.files import hash_file
 from harness.metrics import onnx_graph
 from harness.stages.job import folder_digest
 
@@ -114,7 +114,7 @@ def differences(first: Path, second: Path) -> str:
         odd = sorted(name for name in {*left, *right} if left.get(name) != right.get(name))
         if odd:
             found.append(f"{len(odd)} {kind}{'s' if len(odd) > 1 else ''} differ, the first {odd[0]!r:.80}")
-    if not found and tree.hash_file(first) != tree.hash_file(second):
+    if not found and hash_file(first) != hash_file(second):
         found.append("the same tensors, nodes and signature in another order or with other names of inner values")
     return "; ".join(found)
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from blake3 import blake3
@@ -113,7 +115,17 @@ def test_a_record_over_the_limit_is_not_read(sealed: MakeRoot, monkeypatch: pyte
 
 
 def test_files_that_a_child_wrote_may_be_of_any_size_and_spelling() -> None:
-    assert faults_of(GOOD | {f"{L0}/measurements.json": b"cut o", f"{L0}/samples.json": b'{"b":1,"a":NaN}'}) == []
+    assert (
+        faults_of(
+            GOOD
+            | {
+                f"{L0}/measurements.json": b"cut o",
+                f"{L0}/samples.json": b'{"b":1,"a":NaN}',
+                f"{L0}/gate.json": b"no gate",
+            }
+        )
+        == []
+    )
 
 
 def test_a_missing_record_and_a_broken_one_are_both_listed() -> None:
@@ -145,10 +157,47 @@ def test_a_missing_record_and_a_broken_one_are_both_listed() -> None:
         (lambda c: c.claim.update(ended_at=True), "qualification.json: expected `ended_at` as str, got True"),
         (lambda c: c.claim["targets"][0].update(tiers=["L0"]), "qualification.json: expected `targets/*/tiers` as dict, got ['L0']"),
         (lambda c: c.lineage.pop("preserved"), "lineage.json: expected `preserved` as list, got nothing"),
+        (lambda c: c.plan.update(gates={"lint": {"name": "lint"}}), "plan.json: expected `gates` as list, got {'lint': {'name': 'lint'}}"),
+        (lambda c: c.claim.update(gates="lint"), "qualification.json: expected `gates` as list, got 'lint'"),
     ],
 )  # fmt: skip
 def test_a_field_of_another_kind_is_named(change: object, message: str) -> None:
     assert messages(Climb().build(change)) == [message]  # type: ignore[arg-type]
+
+
+OTHERS: tuple[object, ...] = (None, True, 3, "x", [], {}, ["x"], [{"name": "x"}], {"x": {"name": "y"}})
+
+
+def pointers(value: object) -> Iterator[list[str | int]]:
+    """The way to each value in a record, the record itself first."""
+    yield []
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from ([key, *rest] for rest in pointers(item))
+
+
+def replaced(files: make.Files) -> Iterator[make.Files]:
+    """The files with one value of one record replaced by one of another kind, or gone."""
+    for path, data in files.items():
+        if path.endswith(".json") and not path.startswith("preserved/"):
+            for way in pointers(json.loads(data)):
+                for other in OTHERS:
+                    holder = [json.loads(data)]
+                    at: Any = holder
+                    for key in (before := [0, *way])[:-1]:
+                        at = at[key]
+                    at[before[-1]] = other
+                    yield files | {path: make.to_json(holder[0])}
+
+
+GATED = Climb(gates={"lint": "PASS"}, files=make.GATE_LOGS).build()
+
+
+def test_no_value_of_any_kind_in_any_field_ends_the_verifier() -> None:
+    """Faults or none, but never an exception: those of the root, and those of an origin that was sealed again."""
+    tried = [faults_of(files) for files in replaced(GATED)]
+    tried += [faults_of(make.keep(origin=origin)) for origin in replaced(GOOD)]
+    assert len(tried) > 1000
 
 
 def test_a_candidate_file_that_could_be_read_as_two_is_refused() -> None:
@@ -230,13 +279,14 @@ def interrupted(made: Climb) -> None:
 
 def test_steps_after_an_interrupt_are_refused_on_every_target() -> None:
     climb = Climb(
-        targets={"cpu-fp32": ["L0", "L1"], "cpu-fp16": ["L0"]},
-        artifacts={"cpu-fp32": {"model.onnx": b"g"}, "cpu-fp16": {"model.onnx": b"h"}},
-        verdicts={("cpu-fp32", "L0"): "BLOCKED", ("cpu-fp16", "L0"): "PASS"},
+        targets={"cpu-fp32": ["L0", "L1"], "cpu-fp16": ["L0"], "cpu-int8": ["L0"]},
+        artifacts={name: {"model.onnx": name.encode()} for name in ("cpu-fp32", "cpu-fp16", "cpu-int8")},
+        verdicts={("cpu-fp32", "L0"): "BLOCKED", ("cpu-fp16", "L0"): "PASS", ("cpu-int8", "L0"): "PASS"},
     )
 
     assert messages(climb.build(interrupted)) == [
-        "steps/L0-build.cpu-fp16: expected no step after one that did not pass, got one"
+        "steps/L0-build.cpu-fp16: expected no step after one that did not pass, got one",
+        "steps/L0-build.cpu-int8: expected no step after one that did not pass, got one",
     ]
 
 
@@ -253,6 +303,33 @@ def test_a_gate_that_is_planned_twice_is_refused() -> None:
         climb.claim["gates"] *= 2
 
     assert "plan.json: expected each gate once, got one twice" in messages(Climb(gates={"lint": "PASS"}).build(twice))
+
+
+def test_a_gate_that_is_left_out_and_one_after_an_interrupt_are_told_apart() -> None:
+    def left_out(climb: Climb) -> None:
+        del climb.gate_records["lint"]
+
+    def interrupt(climb: Climb) -> None:
+        climb.gate_records["lint"] |= {"verdict": "BLOCKED", "reason": "interrupted by the user"}
+
+    gated: dict[str, Any] = {"gates": {"lint": "PASS", "tests": "PASS"}, "verdicts": {}, "artifacts": {}}
+    assert "gates/lint: expected this planned gate, with gate.json, got none" in messages(
+        Climb(**gated).build(left_out)
+    )
+    assert messages(Climb(**gated).build(interrupt))[0] == (
+        "gates/tests: expected no gate after the one that was interrupted, got one"
+    )
+
+
+def test_a_climb_that_was_interrupted_in_a_gate_is_whole_without_the_gates_after_it() -> None:
+    def interrupt(climb: Climb) -> None:
+        climb.gate_records["lint"] |= {"verdict": "BLOCKED", "reason": "interrupted by the user"}
+        del climb.gate_records["tests"], climb.gate_records["types"]
+        for gate, verdict in zip(climb.claim["gates"], ("BLOCKED", "NOT_RUN", "NOT_RUN"), strict=True):
+            gate["verdict"] = verdict
+
+    climb = Climb(gates={"lint": "PASS", "tests": "PASS", "types": "PASS"}, verdicts={}, artifacts={})
+    assert messages(climb.build(interrupt)) == []
 
 
 def test_a_target_that_is_planned_or_claimed_twice_is_refused() -> None:

@@ -42,6 +42,21 @@ def test_faults_of_an_origin_show_both_sides_and_say_where() -> None:
     ]
 
 
+def test_a_file_that_is_in_no_step_is_not_carried_though_the_origin_sealed_it() -> None:
+    origin = GOOD | {"steps/x": b""}
+    path = f"{origin_place(origin)}steps/x"
+    assert messages(keep(origin=origin) | {path: b""}) == [
+        f"{path}: expected only records, carried steps and their artifacts, got this"
+    ]
+
+
+def test_an_artifact_is_not_carried_without_the_step_that_built_it() -> None:
+    artifact = {f"{AT}{path}": data for path, data in GOOD.items() if path.startswith("artifacts/")}
+    assert messages(keep(steps=(L1,)) | artifact) == [
+        f"{path}: expected only records, carried steps and their artifacts, got this" for path in sorted(artifact)
+    ]
+
+
 def test_an_origin_is_named_by_its_manifest_and_its_seal() -> None:
     other = make.digest(b"x")
     zeros = f"preserved/{'0' * 16}/"

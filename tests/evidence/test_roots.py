@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evidence.report import CHECKS
 from evidence.verify import verify
 from tests.evidence.conftest import rules
 from tests.roots import make
@@ -61,6 +62,11 @@ def test_rules_of_the_format_are_those_of_the_code_and_cited_where_they_are_carr
     documented = set(re.findall(r"^\| \d+ \| (E-[A-Z]+) \|", FORMAT, re.MULTILINE))
     assert set(re.findall(r'"(E-[A-Z]+)"', SOURCES)) == documented
     assert documented <= set(re.findall(r"# (E-[A-Z]+)", SOURCES))
+
+
+def test_every_rule_of_the_format_is_listed_with_the_check_that_looks_at_it() -> None:
+    documented = set(re.findall(r"^\| \d+ \| (E-[A-Z]+) \|", FORMAT, re.MULTILINE))
+    assert {code for _, codes in CHECKS for code in codes} == documented - {"E-PIN"}  # that one only when it was asked
 
 
 def test_rules_of_the_format_are_numbered_without_gaps() -> None:

@@ -3,12 +3,10 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +15,10 @@ from typing import Any
 import pytest
 
 from evidence import seal, tree
-from evidence.manifest import root_digest
+from evidence.manifest import digest_of
 from evidence.seal import SealError
 from evidence.verify import verify
+from harness import leftovers
 from tests.evidence.conftest import MakeRoot, rules
 from tests.roots.make import GOOD, SMALL
 
@@ -121,7 +120,7 @@ def test_a_half_written_file_is_taken_away(
 def test_a_sealed_root_verifies_and_has_the_digest_of_its_manifest(tmp_path: Path) -> None:
     out = tmp_path / "root"
     digest = seal.seal(staged(out, GOOD), out)
-    assert digest == root_digest((out / "MANIFEST.b3").read_bytes())
+    assert digest == digest_of((out / "MANIFEST.b3").read_bytes())
     assert verify(out, expect=digest).ok
     assert [path.name for path in tmp_path.iterdir()] == ["root"]
 
@@ -294,16 +293,6 @@ def test_an_error_of_the_exclusive_rename_is_no_reason_to_try_another(
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_link_with_the_name_of_a_staging_folder_is_not_removed(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir(mode=0o700)
-    link = tmp_path / "root.staging-1-0000aaaa"
-    link.symlink_to("mine")
-    with pytest.raises(SealError, match="expected a root or a staging folder, got something else"):
-        seal.remove(link)
-    assert link.is_symlink()
-    assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o700
-
-
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
 CALLS = {
@@ -363,9 +352,9 @@ def test_an_error_at_any_file_system_call_leaves_no_root_or_one_that_verifies(
         assert there or not said
         assert not there or verify(out).faults == ()
         left = [path for path in place.iterdir() if path != out]
-        assert all(seal._STAGING.fullmatch(path.name) for path in left)
+        assert all(leftovers.is_aside(path) for path in left)
         for path in left:
-            seal.remove(path)
+            leftovers.remove(path)
     assert said
     assert verify(out).faults == ()
     assert len(failed) > 100
@@ -390,7 +379,7 @@ for number in range(1000):
 
 def test_kill_at_any_moment_leaves_whole_roots_and_named_leftovers(tmp_path: Path) -> None:
     """Real kills, at moments spread over a little more than one seal."""
-    leftovers = 0
+    found = 0
     for turn in range(12):
         place = tmp_path / str(turn)
         place.mkdir()
@@ -407,153 +396,14 @@ def test_kill_at_any_moment_leaves_whole_roots_and_named_leftovers(tmp_path: Pat
         said = child.stdout.read().splitlines()
         child.wait()
         child.stdout.close()
-        left = seal.leftovers(place)
+        left = leftovers.leftovers(place)
         roots = [path for path in place.iterdir() if path not in left]
         assert len(roots) > len(said)
         assert all(verify(root).faults == () for root in roots)
-        leftovers += len(left)
+        found += len(left)
         for path in left:
-            assert seal.quarantine(path) in seal.leftovers(place)
-    assert leftovers > 0
-
-
-# --- leftovers, quarantine, remove ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def dead() -> int:
-    """The number of a process that has ended."""
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait()
-    return child.pid
-
-
-def test_only_staging_folders_of_processes_that_are_gone_are_leftovers(tmp_path: Path, dead: int) -> None:
-    alive = seal.stage(tmp_path / "root")
-    (tmp_path / "other").mkdir()
-    (tmp_path / f"file.staging-{dead}-00000000").write_bytes(b"")
-    left = tmp_path / f"root.staging-{dead}-0123abcd"
-    left.mkdir()
-    assert seal.leftovers(tmp_path) == [left]
-    assert alive.exists()
-    assert seal.leftovers(tmp_path / "none") == []
-
-
-def test_a_process_of_another_user_is_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def kill(_process: int, _signal: int) -> None:
-        raise PermissionError
-
-    staging = seal.stage(tmp_path / "root")
-    monkeypatch.setattr(os, "kill", kill)
-    assert seal.leftovers(tmp_path) == []
-    assert staging.exists()
-
-
-def test_a_quarantined_leftover_is_kept_and_still_named(tmp_path: Path, dead: int) -> None:
-    left = tmp_path / f"root.staging-{dead}-0123abcd"
-    left.mkdir()
-    (left / "a.txt").write_bytes(b"one")
-    left.chmod(0o555)
-    place = seal.quarantine(left)
-    assert place == tmp_path / "quarantine" / left.name
-    assert (place / "a.txt").read_bytes() == b"one"
-    assert seal.leftovers(tmp_path) == [place]
-    seal.remove(place)
-    assert seal.leftovers(tmp_path) == []
-
-
-def test_only_staging_folders_are_quarantined(sealed: MakeRoot) -> None:
-    root = sealed(SMALL)
-    with pytest.raises(SealError, match="expected a staging folder, got another name"):
-        seal.quarantine(root)
-    assert root.exists()
-
-
-def test_a_read_only_root_is_removed(sealed: MakeRoot) -> None:
-    root = sealed(GOOD)
-    seal.remove(root)
-    assert list(root.parent.iterdir()) == []
-
-
-UNPRIVILEGED = """
-import os, sys
-from pathlib import Path
-from evidence import seal
-if os.geteuid() == 0:
-    os.setgroups([]); os.setgid(65534); os.setuid(65534)
-out = Path(sys.argv[1], "root")
-staging = seal.stage(out)
-seal.write_new(staging, "a/b.txt", b"x")
-seal.seal(staging, out)
-try:
-    (out / "a/c.txt").write_bytes(b"")
-except PermissionError:
-    print("read-only")
-seal.remove(out)
-staging = seal.stage(out)
-seal.write_new(staging, "a/b.txt", b"x")
-seal._settle(staging)
-seal.remove(seal.quarantine(staging))
-print(os.listdir(sys.argv[1]))
-"""
-
-
-def test_a_user_without_privileges_can_seal_move_and_remove() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        Path(place).chmod(0o777)
-        done = subprocess.run(
-            [sys.executable, "-c", UNPRIVILEGED, place], cwd=REPO, capture_output=True, text=True, check=False
-        )
-    assert (done.stdout, done.stderr) == ("read-only\n['quarantine']\n", "")
-
-
-@pytest.mark.parametrize("kind", ["folder", "file", "link to a root", "nothing", "false seal", "seal is a folder"])
-def test_anything_else_is_not_removed(tmp_path: Path, sealed: MakeRoot, kind: str) -> None:
-    place = tmp_path / "place"
-    if kind == "file":
-        place.write_bytes(b"")
-    elif kind == "link to a root":
-        place.symlink_to(sealed(SMALL))
-    elif kind != "nothing":
-        place.mkdir()
-        (place / "a.txt").write_bytes(b"one")
-    if kind == "false seal":
-        (place / "SEAL").write_bytes(b"of approval\n")
-    elif kind == "seal is a folder":
-        (place / "SEAL").mkdir()
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(SealError, match="expected a root or a staging folder, got something else"):
-        seal.remove(place)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_removal_cut_short_leaves_a_leftover_and_no_half_root(
-    sealed: MakeRoot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = sealed(GOOD)
-
-    def killed(_path: Path) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(shutil, "rmtree", killed)
-    with pytest.raises(KeyboardInterrupt):
-        seal.remove(root)
-    (left,) = root.parent.iterdir()
-    assert left.name.startswith(f"{root.name}.removing-")
-    monkeypatch.undo()
-    seal.remove(left)
-    assert list(root.parent.iterdir()) == []
-
-
-def test_links_in_a_root_are_removed_and_not_followed(tmp_path: Path, sealed: MakeRoot) -> None:
-    (tmp_path / "outside").mkdir(mode=0o500)
-    (tmp_path / "outside/kept.txt").write_bytes(b"kept")
-    root = sealed(SMALL)
-    root.chmod(0o755)
-    (root / "way").symlink_to("../outside")
-    seal.remove(root)
-    assert (tmp_path / "outside/kept.txt").read_bytes() == b"kept"
-    assert stat.S_IMODE((tmp_path / "outside").stat().st_mode) == 0o500
+            assert leftovers.quarantine(path) in leftovers.leftovers(place)
+    assert found > 0
 
 
 def test_hashing_is_done_by_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -571,29 +421,3 @@ def test_hashing_is_done_by_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(SealError) as refused:
         seal.seal(staging, out)
     assert [(item.rule, item.path) for item in refused.value.faults] == [("E-READ", "a.txt")]
-
-
-@pytest.mark.parametrize(
-    ("name", "aside"),
-    [
-        ("r.staging-12-0123abcd", True),
-        ("r.removing-12-0123abcd", True),
-        ("quarantine", True),
-        ("r", False),
-        ("staging-12-0123abcd", False),
-        ("r.staging-x-0123abcd", False),
-    ],
-)
-def test_what_stands_aside_is_known_by_its_name(name: str, aside: bool) -> None:
-    assert seal.is_aside(Path("runs") / name) is aside
-
-
-def test_the_staging_folder_of_a_process_that_runs_is_not_removed(tmp_path: Path) -> None:
-    live = tmp_path / f"root.staging-{os.getppid()}-0123abcd"
-    live.mkdir()
-    with pytest.raises(seal.SealError) as caught:
-        seal.remove(live)
-    assert str(caught.value) == (
-        f"{live}: expected a staging folder whose process ended, got one that process {os.getppid()} fills"
-    )
-    assert live.is_dir()

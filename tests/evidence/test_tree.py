@@ -53,7 +53,6 @@ def test_a_file_of_many_blocks_is_hashed_whole(tmp_path: Path, folder: int, monk
     (tmp_path / "big.bin").write_bytes(data)
     assert tree.hash_files(folder, {"big.bin": 0})[0] == {"big.bin": hexdigest(data)}
     assert tree.read_file(folder, "big.bin", 768) == (data, hexdigest(data))
-    assert tree.hash_file(tmp_path / "big.bin") == hexdigest(data)
 
 
 @pytest.mark.parametrize("size", [20, 21, 22, 27, 28, 29, 300])
@@ -61,15 +60,16 @@ def test_a_big_file_is_read_ahead_and_hashed_whole(
     tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr(tree, "BLOCK_BYTES", 7)
-    monkeypatch.setattr(tree, "AHEAD_BYTES", 20)
+    monkeypatch.setattr(tree, "BIG_BYTES", 20)
+    monkeypatch.setattr(tree, "BIG_BLOCK_BYTES", 7)
     readers: set[str] = set()
-    read = os.read
+    read = os.readv
 
-    def told(file: int, count: int) -> bytes:
+    def told(file: int, buffers: list[memoryview]) -> int:
         readers.add(threading.current_thread().name)
-        return read(file, count)
+        return read(file, buffers)
 
-    monkeypatch.setattr(os, "read", told)
+    monkeypatch.setattr(os, "readv", told)
     data = (bytes(range(256)) * 2)[:size]
     (tmp_path / "big.bin").write_bytes(data)
     seen: list[tuple[int, int]] = []
@@ -77,17 +77,19 @@ def test_a_big_file_is_read_ahead_and_hashed_whole(
     assert digests == ({"big.bin": hexdigest(data)}, [])
     assert tree.read_file(folder, "big.bin", size) == (data, hexdigest(data))
     assert seen == [(min(done, size), size) for done in range(7, size + 7, 7)]
-    assert (readers == {"MainThread"}) == (size <= 20)
+    assert "MainThread" not in readers
+    assert bool(readers) == (size > 20)
 
 
 def test_a_big_file_of_another_kind_is_refused_by_its_first_block_and_closed(
     tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tree, "BLOCK_BYTES", 7)
-    monkeypatch.setattr(tree, "AHEAD_BYTES", 20)
+    monkeypatch.setattr(tree, "BIG_BYTES", 20)
+    monkeypatch.setattr(tree, "BIG_BLOCK_BYTES", 7)
     (tmp_path / "big.bin").write_bytes(b"\x7fELF" + bytes(90))
     before, threads = len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
-    read: list[bytes] = []
+    read: list[tree.Block] = []
     with pytest.raises(tree.UnsafeFileError, match=r"^big.bin: expected inert data, got the first bytes of a program$"):
         tree._hash(folder, "big.bin", "big.bin", read.append)
     assert read == []
@@ -98,16 +100,17 @@ def test_an_error_of_reading_ahead_is_the_error_of_that_file(
     tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tree, "BLOCK_BYTES", 7)
-    monkeypatch.setattr(tree, "AHEAD_BYTES", 20)
+    monkeypatch.setattr(tree, "BIG_BYTES", 20)
+    monkeypatch.setattr(tree, "BIG_BLOCK_BYTES", 7)
     (tmp_path / "big.bin").write_bytes(bytes(90))
-    read, left = os.read, iter((1, 1, 0))
+    read, left = os.readv, iter((1, 1, 0))
 
-    def broken(file: int, count: int) -> bytes:
+    def broken(file: int, buffers: list[memoryview]) -> int:
         if not next(left):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return read(file, count)
+        return read(file, buffers)
 
-    monkeypatch.setattr(os, "read", broken)
+    monkeypatch.setattr(os, "readv", broken)
     assert tree.hash_files(folder, {"big.bin": 90}) == (
         {},
         [Fault("E-READ", "big.bin", "big.bin: expected something that can be read, got Input/output error")],
@@ -119,7 +122,6 @@ def test_sizes_around_a_block_are_hashed_whole(tmp_path: Path, folder: int, size
     data = b"x" * size
     (tmp_path / "f.bin").write_bytes(data)
     assert tree.hash_files(folder, {"f.bin": 0}) == ({"f.bin": hexdigest(data)}, [])
-    assert tree.hash_file(tmp_path / "f.bin") == hexdigest(data)
 
 
 def test_empty_folders_are_named(tmp_path: Path, folder: int) -> None:
@@ -231,7 +233,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch, change: str, ahead: int
 ) -> None:
     monkeypatch.setattr(tree, "BLOCK_BYTES", 4)
-    monkeypatch.setattr(tree, "AHEAD_BYTES", ahead)
+    monkeypatch.setattr(tree, "BIG_BYTES", ahead)
+    monkeypatch.setattr(tree, "BIG_BLOCK_BYTES", 4)
     place = tmp_path / "f.bin"
     place.write_bytes(b"0123456789")
     time.sleep(0.02)  # the clock of file times may tick as slowly as 100 times a second
@@ -287,6 +290,12 @@ def test_first_bytes_of_other_kinds_are_refused_in_files_of_any_name(
     assert tree.hash_files(folder, {"raw.f32": 0})[1] == []
 
 
+def test_bytes_that_are_not_the_first_may_be_any(tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "BLOCK_BYTES", 4)
+    (tmp_path / "raw.f32").write_bytes(b"raw PK\x03\x04")
+    assert tree.hash_files(folder, {"raw.f32": 0}) == ({"raw.f32": hexdigest(b"raw PK\x03\x04")}, [])
+
+
 def test_mode_bits_carry_no_meaning(tmp_path: Path, folder: int) -> None:
     (tmp_path / "a.txt").chmod(0o4777)
     assert tree.hash_files(folder, {"a.txt": 0}) == ({"a.txt": hexdigest(b"one")}, [])
@@ -297,28 +306,6 @@ def test_a_file_over_the_limit_is_not_read(folder: int) -> None:
     with pytest.raises(tree.UnsafeFileError, match=r"^b/c.txt: expected at most 4 bytes, got 5$") as refused:
         tree.read_file(folder, "b/c.txt", 4)
     assert refused.value.fault.rule == "E-SIZE"
-
-
-def test_hash_file_follows_links_and_takes_any_content(tmp_path: Path) -> None:
-    (tmp_path / "blob").write_bytes(b"PK\x03\x04")
-    (tmp_path / "model.zip").symlink_to("blob")
-    assert tree.hash_file(tmp_path / "model.zip") == hexdigest(b"PK\x03\x04")
-
-
-def test_hash_file_refuses_a_file_that_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = tmp_path / "f"
-    place.write_bytes(b"one")
-    time.sleep(0.02)
-
-    class Meddler:
-        def update(self, _block: bytes) -> None:
-            os.utime(place, ns=(1, 1))
-
-    monkeypatch.setattr(tree, "blake3", Meddler)
-    with pytest.raises(
-        tree.UnsafeFileError, match="expected a file that nobody writes, got a change while it was read"
-    ):
-        tree.hash_file(place)
 
 
 def test_an_error_without_words_is_named_by_its_kind() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from evidence.tree import hash_file
 from harness import judge
 from harness.errors import Blocked
+from harness.files import hash_file
 from harness.metrics.catalogue import fixed_limits
 from harness.records import BuildOptions, FileFact, Limit, PrebuiltArtifact, Precision
 from harness.runtimes import torch_eager

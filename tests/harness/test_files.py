@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
+from blake3 import blake3
 
 from harness import files
 from harness.errors import AskedWrongly, NotSealed
@@ -49,3 +52,25 @@ def test_of_several_files_all_are_written_or_none(tmp_path: Path) -> None:
     with pytest.raises(AskedWrongly):
         files.write_all({tmp_path / "new": b"2", one: b"3"})
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("one", b"1")]
+
+
+@pytest.mark.parametrize("size", [0, 4, 2**20 - 1, 2**20, 2**20 + 1])
+def test_a_file_outside_any_root_is_hashed_whole_through_a_link_and_whatever_it_is(tmp_path: Path, size: int) -> None:
+    data = (b"PK\x03\x04" * (size // 4 + 1))[:size]
+    (tmp_path / "blob").write_bytes(data)
+    (tmp_path / "model.zip").symlink_to("blob")
+    assert files.hash_file(tmp_path / "model.zip") == blake3(data).hexdigest()
+
+
+def test_a_file_that_changes_while_it_is_hashed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "f"
+    place.write_bytes(b"one")
+    time.sleep(0.02)  # the clock of file times may tick as slowly as 100 times a second
+
+    class Meddler:
+        def update(self, _block: bytes) -> None:
+            os.utime(place, ns=(1, 1))
+
+    monkeypatch.setattr(files, "blake3", Meddler)
+    with pytest.raises(OSError, match=r"f: expected a file that nobody writes, got a change while it was read$"):
+        files.hash_file(place)

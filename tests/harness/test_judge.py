@@ -360,3 +360,10 @@ def test_a_drop_is_undecided_where_its_interval_is_wider_than_the_drop_allowed()
         return judge.judge({"ndcg_at_10_drop": Limit(at_most=0.02)}, [row])[0].verdict
 
     assert (verdict(-0.01), verdict(-0.02)) == ("PASS", "INCONCLUSIVE")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"), [("PASS", 0), ("FAIL", 10), ("BLOCKED", 30), ("INCONCLUSIVE", 30), ("NOT_RUN", 30)]
+)
+def test_only_a_pass_ends_well_and_only_a_broken_limit_is_a_no(verdict: Verdict, code: int) -> None:
+    assert judge.exit_code(verdict) == code

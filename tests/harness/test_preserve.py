@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from evidence import tree
-from evidence.manifest import digest_of, parse_digests, render_digests, render_seal, root_digest
+from evidence.manifest import digest_of, parse_digests, render_digests, render_seal
 from evidence.verify import VerifiedRoot, open_root, verify
 from harness import VERSION, preserve
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotIntact
+from harness.files import hash_file
 from harness.preserve import Asked
 from harness.recheck import rejudge
 from harness.records import Environment, Plan
@@ -212,9 +212,9 @@ def test_a_root_whose_records_another_version_wrote_is_not_called_broken(family:
         assert old in text
         (foreign / path).write_text(text.replace(old, new), encoding="utf-8")
     digests = parse_digests((foreign / "MANIFEST.b3").read_bytes())
-    rendered = render_digests({path: tree.hash_file(foreign / path) for path in digests})
+    rendered = render_digests({path: hash_file(foreign / path) for path in digests})
     (foreign / "MANIFEST.b3").write_bytes(rendered)
-    (foreign / "SEAL").write_bytes(render_seal(root_digest(rendered)))
+    (foreign / "SEAL").write_bytes(render_seal(digest_of(rendered)))
     for more in ((), ("--verify",)):
         said = qualify("history", tmp_path, *more, "--json")
         (line,) = said.json["lines"]

@@ -520,6 +520,12 @@ def record_cases() -> list[Case]:
         ),
         Case("record_type_fail", ("E-RECORD",), "A verdict that is true instead of text.", Climb().build(wrong_type)),
         Case("record_list_fail", ("E-RECORD",), "`plan.json` is a list.", GOOD | {"plan.json": b"[]\n"}),
+        Case(
+            "record_gates_fail",
+            ("E-RECORD",),
+            "The gates of the plan are a table, which a reader of a list would stumble over.",
+            Climb().build(lambda climb: climb.plan.update(gates={"lint": {"name": "lint"}})),
+        ),
     ]
 
 
