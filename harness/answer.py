@@ -41,14 +41,24 @@ class Checked(NamedTuple):
         return EXIT_NOT_INTACT if self.judged.faults else exit_code(self.judged.verdict)
 
     @property
+    def holds(self) -> bool:
+        """Whether the bundle is intact and its claim wholly what its samples give."""
+        return self.judged is not None and self.judged.holds
+
+    @property
+    def why(self) -> str:
+        """The first reason why it does not hold; empty where it does."""
+        if self.holds:
+            return ""
+        told = self.judged.why if self.judged is not None else ""
+        return self.faults[0].message if self.faults else told or "it could not be verified"
+
+    @property
     def records(self) -> RootRecords:
         """The records of an intact root. Raises ``NotIntact`` with the first fault for any other."""
-        if self.judged is None or self.judged.records is None or not self.judged.holds:
-            why = self.judged.why if self.judged is not None else ""
-            first = self.faults[0].message if self.faults else why or "it could not be verified"
-            raise NotIntact(
-                f"{self.path}: expected an intact root, got: {first}; run qualify verify for all faults", self.exit_code
-            )
+        if self.judged is None or self.judged.records is None or not self.holds:
+            said = f"{self.path}: expected an intact root, got: {self.why}; run qualify verify for all faults"
+            raise NotIntact(said, self.exit_code)
         return self.judged.records
 
 

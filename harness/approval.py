@@ -138,8 +138,8 @@ def since(
 # --- the questions ----------------------------------------------------------------------------------------------------
 
 
-def integrity(asked: Asked, faults: Sequence[Fault], *, whole: bool) -> None:
-    """Whether the root is intact and its claim is what its samples give."""
+def integrity(asked: Asked, faults: Sequence[Fault], *, whole: bool, why: str = "") -> None:
+    """Whether the root is intact and its claim is what its samples give; ``why`` says what could not be told."""
     for fault in faults:
         asked.say(
             f"integrity {fault.rule} {fault.path}",
@@ -153,7 +153,9 @@ def integrity(asked: Asked, faults: Sequence[Fault], *, whole: bool) -> None:
         "integrity",
         met=whole and not faults,
         kind="integrity" if faults else "undetermined",
-        text="the root does not verify" if faults else "not every check of the root could run",
+        text="the root does not verify"
+        if faults
+        else ": ".join(filter(None, ("not every check of the root could run", why))),
         evidence="qualify verify",
         closes="a root that verifies",
     )

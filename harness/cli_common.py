@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +23,10 @@ sarif = click.option(
 
 
 def print_json(answer: object) -> None:
-    """Print plain values as ASCII that no CI runner takes for a command.
+    """Print plain values as ASCII that no CI runner takes for a command."""
+    from harness.report.escape import json_text
 
-    ``::`` and ``##[`` can stand inside strings alone, where writing a character out is free.
-    """
-    text = json.dumps(answer, indent=2, sort_keys=True, allow_nan=False)
-    click.echo(text.replace("::", ":\\u003a").replace("##[", "#\\u0023[").replace("\x7f", "\\u007f"))
+    click.echo(json_text(answer))
 
 
 def safe(text: str) -> str:

@@ -27,10 +27,36 @@ def compare(
     ladder_file: str = "LADDER",
     progress: Progress | None = None,
 ) -> Diff:
-    """Compare what two arguments name. Raises ``NotIntact`` for the first root that does not verify, ``AskedWrongly``."""
-    named = sides.pair(baseline, candidate)
-    one, other = (sides.side(checked) for checked in check_all(named, progress))
+    """Compare what two arguments name. Raises ``NotIntact`` for the first root that does not verify, ``AskedWrongly``.
+
+    A folder means the current root of the other side's ladder and model, the other side itself left out.
+    """
+    one, other = (sides.side(checked) for checked in _find_and_check(baseline, candidate, progress))
     return diff.compare(one, other, pairs, ladder_file)
+
+
+def _find_and_check(baseline: Path, candidate: Path, progress: Progress | None) -> list[Checked]:
+    """Both roots, each judged again once, also where it says which root of a folder is meant."""
+    one, other = sides.find(baseline), sides.find(candidate)
+    if isinstance(one, Path) and isinstance(other, Path):
+        line = sides.single(other)
+        other = Named(other / line.name)
+        one = sides.like(one, line.digest, line.ladder, line.model)
+    if isinstance(one, Named) and isinstance(other, Named):
+        return check_all((one, other), progress)
+    if isinstance(one, Named):
+        assert isinstance(other, Path)
+        return list(_check_beside(one, other, progress))
+    assert isinstance(other, Named)
+    return list(reversed(_check_beside(other, one, progress)))
+
+
+def _check_beside(named: Named, folder: Path, progress: Progress | None) -> tuple[Checked, Checked]:
+    """A root, and the one of a folder that it is compared with. Raises ``NotIntact``, ``AskedWrongly``."""
+    known = check(named.root, named.expect, progress)
+    plan = known.records.plan
+    there = sides.like(folder, known.opened.digest, plan.ladder, plan.candidate.model)
+    return known, check(there.root, there.expect, progress)
 
 
 def check_all(named: Sequence[Named], progress: Progress | None = None) -> list[Checked]:

@@ -10,13 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from itertools import pairwise
 
 from evidence.manifest import Fault
 from evidence.meaning import INTERRUPTED
 from harness import crosscheck_build, ending, made_by
 from harness.derive_raw import raw_record
 from harness.errors import QualifyError
-from harness.raw import BlockedRaw, BuildRaw, InvarianceRaw, ParityRaw, PerfRaw, ScoresRaw, SessionFacts, StagesRaw
+from harness.machine import INTERVAL_MS
+from harness.raw import (
+    BlockedRaw,
+    BuildRaw,
+    InvarianceRaw,
+    MachineRaw,
+    ParityRaw,
+    PerfRaw,
+    ScoresRaw,
+    SessionFacts,
+    StagesRaw,
+)
 from harness.records import Exit, Outcome, ParityOptions, Request, Tier, step_folder
 from harness.redact import REDACTED
 from harness.root import StepRecords
@@ -99,6 +111,18 @@ def _perf(request: Request, ended: Exit, where: Where) -> Iterator[Difference]:
     yield "samples.json", "load_ms, as the session says", raw.session.load_ms, raw.load_ms
     samples = [raw.load_ms, raw.first_call_ms, *raw.warm_up_ms, *raw.steady_ms]
     yield spent("samples.json", [one / 1000 for one in samples], ended)
+    yield from _machine(raw_record(where.read, f"{request.step}/machine.json", MachineRaw), raw, ended)
+
+
+def _machine(machine: MachineRaw, raw: PerfRaw, ended: Exit) -> Iterator[Difference]:
+    """Which processors were read and when: the parent reads from the child's start on, and once more after all that it timed."""
+    at, cpus = machine.at_ms, raw.session.options.get("cpus")
+    yield "machine.json", "interval_ms", INTERVAL_MS, machine.interval_ms
+    if cpus is not None:
+        yield "machine.json", "cpus, as the session says", cpus, ",".join(map(str, sorted(set(machine.cpus))))
+    ordered = bool(at) and all(a <= b for a, b in pairwise(at)) and at[-1] - at[0] <= 1000 * ended.seconds
+    yield "machine.json", "times in order, within the child's life", True, ordered
+    yield "machine.json", "a reading after the calls", True, bool(at) and at[-1] >= raw.events_ms["end"]
 
 
 def _parity(request: Request, ended: Exit, where: Where) -> Iterator[Difference]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from evidence.manifest import digest_of
 from harness import sealed_files
 from harness.derive_build import HALF_CONVERTER
 from harness.derive_raw import Read, raw_bytes, raw_floats, raw_record
+from harness.derive_session import planned, stated
 from harness.probes import longest_tokens, probe_shapes
-from harness.raw import BuildRaw, SessionFacts, StagesRaw
+from harness.raw import BuildRaw, StagesRaw
 from harness.records import Exit, Request, step_folder
-from harness.runtimes import RUNTIMES
-from harness.runtimes.onnxruntime import Provider
 from harness.where import Difference, Where, fixed, spent
 
 
@@ -24,11 +23,11 @@ def build(request: Request, ended: Exit, where: Where) -> Iterator[Difference]:
     yield file, "exporter", None if prebuilt else request.options.L0.exporter, raw.exporter
     name, options = _conversion(request)
     yield file, "conversion", name, raw.conversion.name if raw.conversion is not None else None
-    stated = raw.conversion.options if raw.conversion is not None else {}
-    yield file, "conversion options that the plan gives", options, {key: stated.get(key) for key in options}
+    made = raw.conversion.options if raw.conversion is not None else {}
+    yield file, "conversion options that the plan gives", options, {key: made.get(key) for key in options}
     yield file, "a load_error only without a session", raw.session is None, bool(raw.load_error)
     if raw.session is not None:
-        yield file, "session", _planned(request, raw.session), _stated(raw.session)
+        yield file, "session", planned(request.target), stated(raw.session)
         yield file, "probes", _probes(request, where), tuple((probe.batch, probe.length) for probe in raw.probes)
     load_s = raw.session.load_ms / 1000 if raw.session is not None else 0.0
     yield spent(file, [*raw.phases_s.values(), load_s], ended)
@@ -125,15 +124,3 @@ def _artifact(request: Request, where: Where) -> Iterator[Difference]:
             f"blake3:{fact.blake3}, as the plan pins it",
             f"{digest_of(data)}, as the plan pins it",
         )
-
-
-def _planned(request: Request, session: SessionFacts) -> dict[str, object]:
-    """Provider and threads as planned; a runtime of another kind than ONNX Runtime names its provider itself."""
-    runtime = RUNTIMES.get(request.target.provider)
-    named = runtime.name if isinstance(runtime, Provider) else session.providers[0]
-    return {"provider": named, "threads": request.target.threads}
-
-
-def _stated(session: SessionFacts) -> dict[str, object]:
-    options: Mapping[str, object] = session.options
-    return {"provider": session.providers[0], "threads": options.get("intra_op_threads", options.get("threads"))}

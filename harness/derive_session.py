@@ -9,25 +9,38 @@ from harness.runtimes import RUNTIMES
 from harness.runtimes.onnxruntime import Provider
 
 
+def planned(target: PlannedTarget) -> dict[str, Value]:
+    """Provider and threads of a target, the provider by the name that its sessions state."""
+    runtime = RUNTIMES.get(target.provider)
+    return {"provider": runtime.name if runtime is not None else target.provider, "threads": target.threads}
+
+
+def stated(facts: SessionFacts) -> dict[str, Value]:
+    """Provider and threads that a session states, each null where it states none."""
+    threads = facts.options.get("intra_op_threads", facts.options.get("threads"))  # OpenVINO has no other threads
+    return {"provider": facts.providers[0] if facts.providers else None, "threads": threads}
+
+
 def check_session(where: str, target: PlannedTarget, facts: SessionFacts) -> None:
     """Raise ``RecordError`` when provider, threads or an option of a session is not the target's."""
-    options = facts.options
-    threads, shown = options.get("intra_op_threads", target.threads), ", ".join(facts.providers)
-    runtime = RUNTIMES.get(target.provider)
-    named = runtime.name if isinstance(runtime, Provider) else facts.providers[0]
-    if threads != target.threads or facts.providers[:1] != (named,):
+    asked, got = planned(target), stated(facts)
+    if got != asked:
         raise RecordError(
-            f"{where}: expected a session of {target.threads} threads on {named}, as planned, got {threads} threads on {shown}"
+            f"{where}: expected a session of {asked['threads']} threads on {asked['provider']}, as planned, "
+            f"got {got['threads']} threads on {', '.join(facts.providers)}"
         )
-    asked: dict[str, Value] = {
-        "allow_spinning": target.session.spinning,
-        "memory_arena": target.session.memory_arena,
-        "graph_optimization": target.session.graph_optimization,
-        "inter_op_threads": target.session.inter_op_threads,
-    }
+    options: dict[str, Value] = {}
+    if isinstance(RUNTIMES.get(target.provider), Provider):  # OpenVINO has none of these
+        options = {
+            "allow_spinning": target.session.spinning,
+            "memory_arena": target.session.memory_arena,
+            "graph_optimization": target.session.graph_optimization,
+            "inter_op_threads": target.session.inter_op_threads,
+        }
     if target.session.cpus is not None:
-        asked["cpus"] = ",".join(map(str, sorted(set(target.session.cpus))))
-    for name, value in asked.items():
-        got = options.get(name, value)  # a runtime that has no such option states none
-        if got != value:
-            raise RecordError(f"{where}: expected a session with {name} {value}, as planned, got {got}")
+        options["cpus"] = ",".join(map(str, sorted(set(target.session.cpus))))
+    for name, value in options.items():
+        if facts.options.get(name) != value:
+            raise RecordError(
+                f"{where}: expected a session with {name} {value}, as planned, got {facts.options.get(name)}"
+            )

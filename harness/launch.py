@@ -252,7 +252,6 @@ def _common(outer: Mapping[str, str]) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONUTF8": "1",
         "PYTHONFAULTHANDLER": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
 
 

@@ -96,16 +96,27 @@ class Asked(NamedTuple):
 
 
 def look_back(asked: Asked, plan: Plan, ladder_folder: Path) -> Past:
-    """Look at the earlier roots, before anything runs. Raises AskedWrongly for one that may not be replaced, or carried from."""
+    """Look at the earlier roots, before anything runs. Raises AskedWrongly for one that may not be replaced, or carried from.
+
+    A root that is both is rehashed once.
+    """
     supersede, reason, preserve, rerun = asked
-    old = (superseded(supersede, reason or "", plan),) if supersede is not None else ()
-    kept = reuse(preserve, rerun, plan, observe(ladder_folder)) if preserve is not None else None
-    return Past(old, kept)
+    old: tuple[Superseded, ...] = ()
+    opened = intact(supersede, "--supersede") if supersede is not None else None
+    if supersede is not None:
+        old = (superseded(supersede, reason or "", plan, opened),)
+    if preserve is None:
+        return Past(old)
+    same = supersede is not None and supersede.resolve() == preserve.resolve()
+    return Past(old, reuse(preserve, rerun, plan, observe(ladder_folder), opened if same else None))
 
 
-def superseded(root: Path, reason: str, plan: Plan) -> Superseded:
-    """The record of what is replaced. A failed climb may be replaced too. Raises AskedWrongly unless it is a root of this ladder."""
-    opened = intact(root, "--supersede")
+def superseded(root: Path, reason: str, plan: Plan, opened: VerifiedRoot | None = None) -> Superseded:
+    """The record of what is replaced, ``opened`` where it is verified already. A failed climb may be replaced too.
+
+    Raises AskedWrongly unless it is a root of this ladder.
+    """
+    opened = opened or intact(root, "--supersede")
     there = records.from_json(opened.read(records.PLAN), Plan, f"{root}/{records.PLAN}")
     for what, was, now in (
         ("ladder", there.ladder, plan.ladder),
@@ -118,13 +129,17 @@ def superseded(root: Path, reason: str, plan: Plan) -> Superseded:
     return Superseded(digest=str(opened.digest), reason=reason.strip())
 
 
-def reuse(root: Path, rerun: Sequence[str], plan: Plan, environment: Environment) -> Reuse:
+def reuse(
+    root: Path, rerun: Sequence[str], plan: Plan, environment: Environment, opened: VerifiedRoot | None = None
+) -> Reuse:
     """What may be carried from ``root`` under ``plan``: every step that it has and that ``rerun`` does not name.
+
+    ``opened`` is the root where it is verified already.
 
     Raises AskedWrongly when any of these may not stand for a step that would run now; NotIntact for a root that does not verify.
     """
     named = lineage.to_rerun(rerun, plan)
-    opened = intact(root, "--preserve")
+    opened = opened or intact(root, "--preserve")
     judged = rejudge(opened.read, opened.paths, opened.digests)
     if judged.records is None or not judged.holds:
         got = judged.faults[0].message if judged.faults else judged.why

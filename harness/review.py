@@ -135,12 +135,7 @@ def review(asked: Asked, progress: Callable[[int, int], None] | None = None) -> 
     """Verify, judge again, lay the reviewer's ladder beside it, check who vouches. Raises ``LadderError`` for a bad ladder."""
     checked = check(asked.root, asked.expect, progress)
     judged = checked.judged
-    under = None
-    if asked.ladder is not None:
-        name, data = asked.ladder
-        if judged is not None and judged.records is not None and not judged.undetermined:
-            read, _ = merged(judged.records.lineage, checked.opened.read, checked.opened.paths)
-            under = own_ladder.judge_under(judged, data, name, lambda request: derive.measure(request, read))
+    under = judge_under(checked, *asked.ladder) if asked.ladder is not None else None
     found = None
     if judged is not None and judged.holds:
         sealed = checked.opened.read(records.LADDER)
@@ -156,6 +151,18 @@ def review(asked: Asked, progress: Callable[[int, int], None] | None = None) -> 
         else:
             faults += said
     return Reviewed(asked, checked, under, tuple(vouched), tuple(sorted(faults)))
+
+
+def judge_under(checked: Checked, name: str, ladder: bytes) -> Under | None:
+    """A root judged under the reviewer's ladder, measured again where that says; None where there is nothing to judge.
+
+    Raises ``LadderError`` for a bad ladder.
+    """
+    judged = checked.judged
+    if judged is None or judged.records is None or judged.undetermined:
+        return None
+    read, _ = merged(judged.records.lineage, checked.opened.read, checked.opened.paths)
+    return own_ladder.judge_under(judged, ladder, name, lambda request: derive.measure(request, read))
 
 
 def summarise(reviewed: Reviewed, name: str) -> dict[str, Any] | str:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from evidence.manifest import digest_of
-from harness import approval, attest, diff, diff_identity, gate, own_ladder, policy, records, sides
+from evidence.verify import VerifiedRoot
+from harness import approval, attest, diff, diff_identity, gate, policy, records, sides
 from harness.answer import Checked, check
 from harness.approval import Asked, Review
 from harness.clock import now
@@ -20,9 +21,11 @@ from harness.files import read_small
 from harness.gate import Gates
 from harness.policy import Policy
 from harness.records import Qualification, from_json, to_json
-from harness.review import check_expect
+from harness.review import check_expect, judge_under
 from harness.sides import Named, Progress
-from harness.survey import survey
+from harness.survey import Looked, look
+
+_SOUND = "another root as baseline, one that verifies and has the pinned digest"
 
 
 class Reviewed(NamedTuple):
@@ -37,13 +40,31 @@ class Reviewed(NamedTuple):
 
 
 class _Files(NamedTuple):
-    """What the reviewer brought, read."""
+    """What the reviewer brought, read. A baseline is a root, or the folder of roots that it is the current one of."""
 
     policy: Policy
     digest: str
-    folder: Path
-    baseline: Named | None
+    baseline: Named | Path | None
     ladder: tuple[str, bytes] | None
+
+
+class _Folders:
+    """Folders of roots, each looked at once. Roots that the review verified itself are not verified again for it."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, VerifiedRoot] = {}
+        self._looked: dict[Path, Looked] = {}
+
+    def know(self, checked: Checked) -> None:
+        """Take over what was verified."""
+        self._known[checked.path.absolute()] = checked.opened
+
+    def at(self, folder: Path) -> Looked:
+        """What is in a folder. Raises ``AskedWrongly``."""
+        place = folder.absolute()
+        if place not in self._looked:
+            self._looked[place] = look(place, known=self._known)
+        return self._looked[place]
 
 
 def review(
@@ -56,39 +77,39 @@ def review(
 ) -> Reviewed:
     """Review a root under a policy. Raises ``AskedWrongly`` for what the reviewer brought, never for what the root holds."""
     check_expect(expect)
-    files = _read(root, policy_file, baseline)
+    files = _read(policy_file, baseline)
     earlier = _earlier(earlier_file)
     asked, notes = Asked(), list[str]()
     checked = check(root, expect, progress)
-    approval.integrity(asked, checked.faults, whole=checked.opened.report.ok)
-    side = sides.side(checked) if checked.judged is not None and not checked.faults else None
+    told = checked.judged.why if checked.judged is not None else ""
+    approval.integrity(asked, checked.faults, whole=checked.holds, why=told)
     found, gates, ladder, claim = None, None, None, None
-    if side is not None:
-        claim, ladder = side.claim, side.ladder
-        if files.ladder is not None:
-            under = own_ladder.judge_under(side.judged, files.ladder[1], files.ladder[0])
-            assert under is not None
-            claim, ladder = under.claim, files.ladder[1]
-            notes += [f"your ladder differs: {d.name} sealed {d.sealed}, yours {d.own}" for d in under.differences]
+    against = files.baseline.root if isinstance(files.baseline, Named) else files.baseline
+    if checked.holds:
+        side, folders = sides.side(checked), _Folders()
+        folders.know(checked)
+        claim, ladder = _claim(checked, files, notes)
         approval.steps(asked, claim, files.policy.accept_deferred)
         notes += diff_identity.notes_since(side, observe(policy_file.parent))
-        other = _baseline(asked, files, side, notes, progress)
+        named = _find(asked, files, side, folders)
+        other = _baseline(asked, named, side, folders, notes, progress) if named is not None else None
+        against = named.root if named is not None else against
         found, gates = _gates(asked, files, side, other)
-        approval.siblings(
-            asked, survey(root.absolute().parent), side.digest, other.digest if other is not None else None
-        )
+        there = folders.at(root.absolute().parent).history()
+        approval.siblings(asked, there, side.digest, other.digest if other is not None else None)
     elif checked.judged is not None and checked.judged.claim is not None:
         claim, ladder = checked.judged.claim, checked.opened.read(records.LADDER)
-    return Reviewed(_review(root, files, checked, asked, tuple(notes), earlier), checked, found, gates, ladder, claim)
+    review = _review(root, files, checked, asked, tuple(notes), earlier, against)
+    return Reviewed(review, checked, found, gates, ladder, claim)
 
 
-def _read(root: Path, policy_file: Path, baseline: Path | None) -> _Files:
+def _read(policy_file: Path, baseline: Path | None) -> _Files:
     data = read_small(policy_file)
     asked = policy.parse(data, policy_file.name)
     folder = policy_file.parent
-    named: Named | None = None
+    named: Named | Path | None = None
     if baseline is not None:
-        named = sides.pair(baseline, root)[0]
+        named = sides.find(baseline)
     elif asked.baseline is not None:
         named = Named(folder / asked.baseline.path, asked.baseline.digest)
     own = None
@@ -97,7 +118,7 @@ def _read(root: Path, policy_file: Path, baseline: Path | None) -> _Files:
 
         own = (asked.ladder, read_small(folder / asked.ladder))
         parse(own[1], own[0])
-    return _Files(asked, digest_of(data), folder, named, own)
+    return _Files(asked, digest_of(data), named, own)
 
 
 def _earlier(path: Path | None) -> tuple[Review, str] | None:
@@ -107,9 +128,23 @@ def _earlier(path: Path | None) -> tuple[Review, str] | None:
     return from_json(data, Review, path.name), hashlib.sha256(data).hexdigest()
 
 
-def _baseline(asked: Asked, files: _Files, side: Side, notes: list[str], progress: Progress | None) -> Side | None:
-    """The baseline where it verifies, whether it is current, and what moved under the two."""
+def _claim(checked: Checked, files: _Files, notes: list[str]) -> tuple[Qualification, bytes]:
+    """The claim that counts and the ladder that it is of: as it was sealed, or under the policy's ladder."""
+    assert checked.judged is not None
+    assert checked.judged.claim is not None
+    if files.ladder is None:
+        return checked.judged.claim, checked.opened.read(records.LADDER)
+    under = judge_under(checked, *files.ladder)
+    assert under is not None
+    notes += [f"your ladder differs: {d.name} sealed {d.sealed}, yours {d.own}" for d in under.differences]
+    return under.claim, under.ladder
+
+
+def _find(asked: Asked, files: _Files, side: Side, folders: _Folders) -> Named | None:
+    """The root that is the baseline; None, and said so, where there is none."""
     needed = any(approval.needs_baseline(gate.rules()) for gate in files.policy.gates)
+    if isinstance(files.baseline, Named):
+        return files.baseline
     if files.baseline is None:
         asked.say(
             "baseline",
@@ -120,28 +155,47 @@ def _baseline(asked: Asked, files: _Files, side: Side, notes: list[str], progres
             closes="give --baseline ROOT, or pin one under baseline in the policy",
         )
         return None
-    if not files.baseline.root.is_dir():
-        raise AskedWrongly(f"{files.baseline.root}: expected the folder of the baseline, got nothing; check the path")
-    checked = check(files.baseline.root, files.baseline.expect, progress)
-    sound = checked.judged is not None and not checked.faults
-    itself = checked.opened.digest == side.digest
-    why = checked.faults[0].message if checked.faults else "not every check could run"
+    plan = side.records.plan
+    line = sides.current(folders.at(files.baseline), side.digest, plan.ladder, plan.candidate.model)
+    if line is not None:
+        return Named(files.baseline / line.name)
     asked.say(
         "baseline",
-        met=sound and not itself,
+        met=False,
         kind="undetermined",
-        text=f"the baseline does not verify: {why}"
-        if not sound
-        else "the baseline is the root itself, which shows nothing",
-        evidence=str(files.baseline.root),
-        closes="another root as baseline, one that verifies and has the pinned digest",
+        text=f"the folder holds no intact root of ladder {plan.ladder} and model {plan.candidate.model} other than the one reviewed",
+        evidence=str(files.baseline),
+        closes=_SOUND,
     )
-    if not sound or itself:
+    return None
+
+
+def _baseline(
+    asked: Asked, named: Named, side: Side, folders: _Folders, notes: list[str], progress: Progress | None
+) -> Side | None:
+    """The baseline where it verifies, whether it is current, and what moved under the two."""
+    if not named.root.is_dir():
+        raise AskedWrongly(f"{named.root}: expected the folder of the baseline, got nothing; check the path")
+    checked = check(named.root, named.expect, progress)
+    itself = checked.opened.digest == side.digest
+    asked.say(
+        "baseline",
+        met=checked.holds and not itself,
+        kind="undetermined",
+        text="the baseline is the root itself, which shows nothing"
+        if checked.holds
+        else f"the baseline does not verify: {checked.why}",
+        evidence=str(named.root),
+        closes=_SOUND,
+    )
+    if not checked.holds or itself:
         return None
+    folders.know(checked)
     other = sides.side(checked)
     plan = other.records.plan
-    line = sides.current(files.baseline.root.absolute().parent, side.digest, plan.ladder, plan.candidate.model)
-    approval.freshness(asked, other.digest, line, files.baseline.root.name)
+    beside = folders.at(named.root.absolute().parent)
+    line = sides.current(beside, side.digest, plan.ladder, plan.candidate.model)
+    approval.freshness(asked, other.digest, line, named.root.name)
     notes += diff_identity.base_notes(other, side)
     return other
 
@@ -164,18 +218,15 @@ def _review(
     asked: Asked,
     notes: tuple[str, ...],
     earlier: tuple[Review, str] | None,
+    against: Path | None,
 ) -> Review:
     old = earlier[0] if earlier is not None else None
     plan = checked.judged.records.plan if checked.judged is not None and checked.judged.records is not None else None
-    if (
-        old is not None
-        and plan is not None
-        and old.ladder is not None
-        and (old.ladder, old.model) != (plan.ladder, plan.candidate.model)
-    ):
+    ladder, model = (plan.ladder, plan.candidate.model) if plan is not None else (None, None)
+    if old is not None and plan is not None and old.ladder is not None and (old.ladder, old.model) != (ladder, model):
         raise AskedWrongly(
-            f"--earlier: expected a review of ladder {plan.ladder} and model {plan.candidate.model}, got one of {old.ladder} and "
-            f"{old.model}; give the review of an earlier root of the same"
+            f"--earlier: expected a review of ladder {ladder} and model {model}, got one of {old.ladder} and {old.model}; "
+            "give the review of an earlier root of the same"
         )
     missed = approval.unasked(asked, old)
     blockers, met = asked.result(old)
@@ -184,11 +235,11 @@ def _review(
         format=1,
         root=str(root),
         digest=checked.opened.digest,
-        ladder=plan.ladder if plan is not None else None,
-        model=plan.candidate.model if plan is not None else None,
+        ladder=ladder,
+        model=model,
         policy=files.policy.name,
         policy_digest=files.digest,
-        baseline=str(files.baseline.root) if files.baseline is not None else None,
+        baseline=str(against) if against is not None else None,
         verdict=verdict,
         exit_code=code,
         blockers=blockers,
@@ -229,6 +280,8 @@ def statement(reviewed: Reviewed, name: str) -> dict[str, Any] | str:
     verifier = attest.verifier_id(name)
     if not reviewed.checked.opened.report.ok:
         return "the root did not verify, and its seal may be that of a sound one"
+    if reviewed.checked.judged is not None and reviewed.checked.judged.undetermined:
+        return reviewed.checked.judged.why
     if reviewed.claim is None or reviewed.ladder is None:
         return "the records cannot be read, so there is no verdict"
     broken = tuple(sorted({fault.rule for fault in reviewed.checked.faults}))

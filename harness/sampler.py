@@ -10,12 +10,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Protocol
 
-from harness.machine import INTERVAL_MS, Machine, high_water_bytes
+from harness.machine import INTERVAL_MS, Machine, high_water_bytes, read_proc
 from harness.raw import MachineRaw, MemoryRaw
 
 INTERVAL_S = 0.010
@@ -63,7 +62,7 @@ class Sampler:
             self._at_ms.append(round(time.monotonic() * 1000, 3))
             self._rss.append(rss)
             if turn % _MACHINE_EVERY == 0:
-                self._machine.read(self._tree())
+                self._machine.read(tree.pids())
             turn += 1
             time.sleep(INTERVAL_S)
         tree.close()
@@ -78,6 +77,9 @@ class Tree(Protocol):
 
     def rss(self) -> int | None:
         """Bytes now, or None when the process has ended."""
+
+    def pids(self) -> Iterable[int]:
+        """The processes that were counted last."""
 
     def close(self) -> None:
         """Give back what is open."""
@@ -101,13 +103,20 @@ class _ProcTree:
             self._walk()
         self._count += 1
         total = 0
-        for pid, file in list(self._files.items()):
-            pages = _resident(file)
+        for pid, file in self._files.items():
+            try:
+                pages = int(os.pread(file, 128, 0).split(maxsplit=2)[1])
+            except OSError:
+                pages = 0  # it has ended
             if pages == 0 and pid == self._pid:
                 self.close()
                 return None
             total += pages
         return total * self._page if self._files else None
+
+    def pids(self) -> Iterable[int]:
+        """The processes that were counted last."""
+        return self._files
 
     def close(self) -> None:
         """Close every open file."""
@@ -148,6 +157,10 @@ class _PsutilTree:
                 total += int(child.memory_info().rss)
         return total
 
+    def pids(self) -> Iterable[int]:
+        """The root alone: where this way is taken, nobody tells what each process spent."""
+        return [] if self._root is None else [self._root.pid]
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -166,15 +179,7 @@ def descendants(pid: int) -> list[int]:
 def _children(pid: int) -> list[int]:
     found: list[int] = []
     with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
+        for task in os.scandir(f"/proc/{pid}/task"):
             with suppress(OSError):
-                found += map(int, (task / "children").read_bytes().split())
+                found += map(int, read_proc(f"/proc/{pid}/task/{task.name}/children").split())
     return found
-
-
-def _resident(file: int) -> int:
-    """Pages resident, from an open statm; 0 when the process has ended."""
-    try:
-        return int(os.pread(file, 128, 0).split()[1])
-    except (OSError, IndexError):
-        return 0

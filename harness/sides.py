@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from evidence.manifest import MANIFEST_NAME, SEAL_NAME
 from harness import records
-from harness.answer import Checked, check
+from harness.answer import Checked
 from harness.diff_values import Side
 from harness.errors import AskedWrongly
 from harness.files import read_small
 from harness.history import Line
 from harness.policy import parse_pin
 from harness.root import merged
-from harness.survey import survey
+from harness.survey import Looked, look, survey
 
 Progress = Callable[[int, int], None]
 
@@ -44,38 +44,19 @@ def find(what: Path) -> Named | Path:
     return Named(what) if is_root else what
 
 
-def pair(baseline: Path, candidate: Path) -> tuple[Named, Named]:
-    """Both roots. A folder gives the current root of the other side's ladder and model, the other side itself left out.
-
-    Raises ``AskedWrongly`` when there is none, or no single one.
-    """
-    one, other = find(baseline), find(candidate)
-    if isinstance(one, Named) and isinstance(other, Named):
-        return one, other
-    if isinstance(one, Named):
-        assert isinstance(other, Path)
-        return one, _current(other, *_subject(one))
-    if isinstance(other, Named):
-        return _current(one, *_subject(other)), other
-    lines = [line for line in survey(other).lines if line.state == "current"]
+def single(folder: Path) -> Line:
+    """The one current root of a folder. Raises ``AskedWrongly`` where there is none, or more than one."""
+    lines = [line for line in survey(folder).lines if line.state == "current"]
     if len(lines) != 1:
         raise AskedWrongly(
-            f"{candidate}: expected a folder with one current root, got {len(lines)}; name the root that is meant"
+            f"{folder}: expected a folder with one current root, got {len(lines)}; name the root that is meant"
         )
-    found = Named(other / lines[0].name)
-    return _current(one, lines[0].digest, lines[0].ladder, lines[0].model), found
+    return lines[0]
 
 
-def _subject(named: Named) -> tuple[str | None, str, str]:
-    """Digest, ladder and model of a root. Raises ``NotIntact``."""
-    checked = check(named.root, named.expect)
-    plan = checked.records.plan
-    return checked.opened.digest, plan.ladder, plan.candidate.model
-
-
-def _current(folder: Path, digest: str | None, ladder: str, model: str) -> Named:
-    """The current root of a ladder and model in a folder, as if the root with ``digest`` were not there."""
-    line = current(folder, digest, ladder, model)
+def like(folder: Path, digest: str | None, ladder: str, model: str) -> Named:
+    """The current root of a ladder and model in a folder, the one with ``digest`` left out. Raises ``AskedWrongly`` for none."""
+    line = current(look(folder), digest, ladder, model)
     if line is None:
         raise AskedWrongly(
             f"{folder}: expected a root of ladder {ladder} and model {model} other than the one it is compared with, got none; "
@@ -84,9 +65,9 @@ def _current(folder: Path, digest: str | None, ladder: str, model: str) -> Named
     return Named(folder / line.name)
 
 
-def current(folder: Path, without: str | None, ladder: str, model: str) -> Line | None:
+def current(looked: Looked, without: str | None, ladder: str, model: str) -> Line | None:
     """The line of the current root; None where the folder has none."""
-    lines = survey(folder, without=without).lines
+    lines = looked.history(without).lines
     ours = [line for line in lines if line.state == "current" and (line.ladder, line.model) == (ladder, model)]
     return ours[0] if ours else None
 

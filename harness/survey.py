@@ -10,9 +10,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from evidence.manifest import MANIFEST_NAME, SEAL_NAME, Fault
-from evidence.verify import open_root
+from evidence.verify import VerifiedRoot, open_root
 from harness import VERSION, leftovers, made_by, records
 from harness.errors import AskedWrongly, RecordError
 from harness.glance import glance
@@ -33,11 +34,35 @@ def survey(
     *,
     verified: bool = True,
 ) -> History:
-    """The history of the roots in ``folder``, not of those deeper. ``progress`` counts roots.
+    """The history of the roots in ``folder``: ``look`` and ``Looked.history`` in one. Raises AskedWrongly."""
+    return look(folder, progress, verified=verified).history(without)
 
-    The root with the digest ``without`` is left out, so that what is current without it can be told. ``verified`` false is for a
-    listing: of each root only the records shown are read. Staging folders and ``quarantine/`` are no roots; those whose process is
-    gone are named as leftovers. Raises AskedWrongly.
+
+class Looked(NamedTuple):
+    """The roots of a folder as they were seen, leftovers by name, and how they were looked at (``VERIFIED`` or ``LISTED``)."""
+
+    seen: tuple[Seen, ...]
+    leftovers: tuple[str, ...]
+    checked: str
+
+    def history(self, without: str | None = None) -> History:
+        """Their history; the root with the digest ``without`` is left out, so that what is current without it can be told."""
+        kept = [item for item in self.seen if without is None or item.digest != without]
+        return history(kept, self.leftovers, self.checked)
+
+
+def look(
+    folder: Path,
+    progress: Callable[[int, int], None] | None = None,
+    known: Mapping[Path, VerifiedRoot] | None = None,
+    *,
+    verified: bool = True,
+) -> Looked:
+    """Look at the roots in ``folder``, not at those deeper. ``progress`` counts roots.
+
+    A root whose path is in ``known`` was verified by the caller and is not again. ``verified`` false is for a listing: of each root
+    only the records shown are read. Staging folders and ``quarantine/`` are no roots; those whose process is gone are named as
+    leftovers. Raises AskedWrongly.
     """
     try:
         entries = sorted(entry for entry in folder.iterdir() if entry.is_dir())
@@ -45,18 +70,16 @@ def survey(
         raise AskedWrongly(f"{folder}: expected a folder of roots, got {error.strerror}; give another path") from error
     if (folder / SEAL_NAME).is_file():
         raise AskedWrongly(f"{folder}: expected a folder of roots, got a root; give the folder that it is in")
-    left = leftovers.leftovers(folder)
     roots = [
         entry for entry in entries if not leftovers.is_aside(entry) and any((entry / sign).exists() for sign in _SIGNS)
     ]
-    seen: list[Seen] = []
-    for found in _all(roots, verified=verified):
+    seen = [_opened(root, known[root]) for root in roots if known is not None and root in known]
+    for found in _all([root for root in roots if known is None or root not in known], verified=verified):
         seen.append(found)
         if progress is not None:
             progress(len(seen), len(roots))
-    seen = [item for item in seen if without is None or item.digest != without]
-    asides = [path.relative_to(folder).as_posix() for path in left]
-    return history(seen, asides, VERIFIED if verified else LISTED)
+    left = tuple(path.relative_to(folder).as_posix() for path in leftovers.leftovers(folder))
+    return Looked(tuple(seen), left, VERIFIED if verified else LISTED)
 
 
 def _all(roots: Sequence[Path], *, verified: bool) -> Iterator[Seen]:
@@ -76,7 +99,10 @@ def _look(root: Path, *, verified: bool) -> Seen:
     if not verified:
         found = glance(root, _SHOWN)
         return _seen(root, found.digest, found.faults, found.files)
-    opened = open_root(root)
+    return _opened(root, open_root(root))
+
+
+def _opened(root: Path, opened: VerifiedRoot) -> Seen:
     whole = opened.report.ok
     files = {path: opened.read(path) for path in _SHOWN} if whole else {}
     return _seen(root, opened.digest, opened.report.faults, files)

@@ -13,6 +13,7 @@ and it is BLOCKED with its class and the versions, never FAIL.
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -31,6 +32,9 @@ from harness.stages.dataset import fetch
 from harness.stages.job import Channel, Job
 
 BLOCKED = 30
+_COLLECT = 50_000, 20, 100
+"""When garbage is looked for where nothing is timed: torch and transformers make a million objects that stay, and with Python's own
+thresholds looking at them again and again is a sixth of the processor time that importing them takes."""
 LIBRARIES = ("torch", "transformers", "tokenizers", "onnx", "onnxruntime")
 
 
@@ -114,6 +118,8 @@ def _step(
     path = f"{step}/request.json"
     request = from_json((root / path).read_bytes(), Request, path)
     job = Job(request, *folders, channel.progress, channel.memory_written, clean, adapter, baseline)
+    if request.tier != "L1":
+        gc.set_threshold(*_COLLECT)
     try:
         _stay_on(request.target.session.cpus)
         STAGES[request.tier](job)

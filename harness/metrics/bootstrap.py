@@ -69,17 +69,6 @@ def bootstrap(values: ArrayLike, seed: int, resamples: int = 10_000, confidence:
     return [next(made) if whole else None for whole in finite]
 
 
-def paired_bootstrap(
-    deltas: ArrayLike, seed: int, resamples: int = 10_000, confidence: float = 0.95
-) -> Interval | None:
-    """``bootstrap`` of one column: ``deltas`` of shape (groups,), candidate minus reference of the same group."""
-    values = np.asarray(deltas, dtype=np.float64)
-    if values.ndim != 1:
-        message = f"deltas: expected shape (groups,), got {values.shape}"
-        raise ValueError(message)
-    return bootstrap(values[:, np.newaxis], seed, resamples, confidence)[0]
-
-
 def rounded(columns: Floats) -> Floats:
     """Each column on a grid of 2**-37 of its largest value, so that sums are exact."""
     step = _grid(columns)

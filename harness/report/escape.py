@@ -7,6 +7,7 @@ output has one function that leaves nothing of its own syntax alive.
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import unicodedata
@@ -59,6 +60,15 @@ def markdown(text: str) -> str:
 def page(text: str) -> str:
     """Text for HTML, in an element or in a quoted attribute."""
     return html.escape(visible(text), quote=True)
+
+
+def json_text(value: object) -> str:
+    """Plain values as ASCII JSON with sorted keys that no CI runner takes for a command.
+
+    ``::`` and ``##[`` can stand inside strings alone, where writing a character out is free.
+    """
+    text = json.dumps(value, indent=2, sort_keys=True, allow_nan=False)
+    return text.replace("::", ":\\u003a").replace("##[", "#\\u0023[").replace("\x7f", "\\u007f")
 
 
 def _written_out(char: str) -> str:

@@ -6,14 +6,13 @@ FAIL is an ``error``; BLOCKED and INCONCLUSIVE are a ``warning``; NOT_RUN is a `
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import re
 from typing import Any
 
 from harness.metrics import catalogue
 from harness.records import Verdict
 from harness.report.cases import Account, Case
-from harness.report.escape import visible
+from harness.report.escape import json_text, visible
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: dict[Verdict, str] = {"FAIL": "error", "BLOCKED": "warning", "INCONCLUSIVE": "warning", "NOT_RUN": "note"}
@@ -51,8 +50,7 @@ def render(account: Account) -> bytes:
             }
         ],
     }
-    text = json.dumps(log, indent=2, sort_keys=True, allow_nan=False)
-    return (text.replace("::", ":\\u003a").replace("##[", "#\\u0023[") + "\n").encode("ascii")
+    return f"{json_text(log)}\n".encode("ascii")
 
 
 def _rule(rule: str) -> dict[str, Any]:

@@ -52,6 +52,11 @@ class OpenVino(NamedTuple):
 
     device: str
 
+    @property
+    def name(self) -> str:
+        """As the facts of its sessions state it."""
+        return f"OpenVINO {self.device}"
+
     def require(self) -> None:
         """Raise ``Blocked`` when the package is not installed or has no such device."""
         try:
@@ -87,9 +92,9 @@ class OpenVino(NamedTuple):
         )
         facts = SessionFacts(
             load_ms=load_ms,
-            providers=(f"OpenVINO {self.device}",),
+            providers=(self.name,),
             options=stated,
-            placement={f"OpenVINO {self.device}": dict(sorted(operators.items()))},
+            placement={self.name: dict(sorted(operators.items()))},
         )
         return Session(compiled, facts)
 

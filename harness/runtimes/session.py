@@ -40,6 +40,10 @@ class Session(Protocol):
 class Runtime(Protocol):
     """A way to run artifacts, by the name that a ladder gives its provider."""
 
+    @property
+    def name(self) -> str:
+        """The provider as the facts of its sessions state it."""
+
     def require(self) -> None:
         """Import the library. Raises ``Blocked`` when it, or the provider in it, is not there."""
 

@@ -58,9 +58,7 @@ def columns(model: Path, encoded: Encoded, pairs: Sequence[tuple[str, str]]) -> 
     """``tokens.i32``, as ``TokensRaw`` says. Raises ``Blocked`` when the tokenizer cannot be read."""
     import numpy as np
 
-    whole = [
-        (np.asarray(encoding.ids), tokens.texts_of(encoding)) for encoding in tokens.encodings_of(model, pairs, None)
-    ]
+    whole = [(np.asarray(encoding.ids), tokens.texts_of(encoding)) for encoding in tokens.encodings_of(model, pairs)]
     kept = zip(encoded.ids, encoded.texts, strict=True)
     cuts = [_cut(before, after) for before, after in zip(whole, kept, strict=True)]
     parts = [

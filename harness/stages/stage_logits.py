@@ -40,7 +40,7 @@ def stage_logits(job: Job, source: Path, converted: Path | None, export_from: st
     if options is None:
         return
     pairs = job.pairs()
-    whole = tokens.encodings_of(job.model, pairs, None)
+    whole = tokens.encodings_of(job.model, pairs)
     chosen = subset([min(len(one.ids), options.max_length) for one in whole], options, job.request.seed)
     part = tokens.encode(job.model, job.request.candidate, [pairs[index] for index in chosen], options.max_length)
     earlier = _earlier(job, export_from, chosen)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from evidence.manifest import digest_of
-from harness import comparison, diff, gate, sides
+from harness import answer, comparison, diff, gate, sides
 from harness.answer import check
 from harness.diff_values import Diff, Side, StepDiff
 from harness.errors import AskedWrongly
 from harness.policy import parse
+from harness.recheck import Rejudged, rejudge
 from tests.support.ladders import Said, changed, edited, qualify, writable_copy
 
 
@@ -256,6 +258,31 @@ def test_a_baseline_is_found_in_a_folder_or_by_a_pin(tiny_root: Path, other_mach
     said = qualify("diff", runs, runs / "one")
     assert (said.code, said.out) == (64, "")
     assert f"{runs}: expected a root of ladder tiny and model " in said.err
+
+
+def test_each_root_is_judged_once_also_where_a_folder_is_named(
+    tiny_root: Path, other_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[Rejudged] = []
+
+    def counted(*given: Any) -> Rejudged:
+        judged.append(rejudge(*given))
+        return judged[-1]
+
+    monkeypatch.setattr(answer, "rejudge", counted)
+    writable_copy(tiny_root, tmp_path / "runs" / "one")
+    found = comparison.compare(tmp_path / "runs", other_machine)
+    assert (found.baseline.root, found.candidate.root, len(judged)) == (
+        str(tmp_path / "runs" / "one"),
+        str(other_machine),
+        2,
+    )
+    found = comparison.compare(other_machine, tmp_path / "runs")
+    assert (found.baseline.root, found.candidate.root, len(judged)) == (
+        str(other_machine),
+        str(tmp_path / "runs" / "one"),
+        4,
+    )
 
 
 def test_every_form_holds_the_same_answer(tiny_root: Path, tmp_path: Path) -> None:

@@ -170,6 +170,7 @@ def test_a_stage_is_given_no_secret_and_no_network() -> None:
         "TMPDIR": "/scratch",
     }
     assert wanted.items() <= given.items()
+    assert "PYTHONDONTWRITEBYTECODE" not in given  # an install without byte code would be compiled again in every step
 
 
 def test_a_sealed_log_has_no_secret_and_says_how_many_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from evidence.manifest import digest_of, parse_digests, render_digests, render_seal
-from evidence.verify import open_root, verify
+from evidence.verify import VerifiedRoot, open_root, verify
 from harness import VERSION, preserve
 from harness.environment import observe
 from harness.errors import AskedWrongly, NotIntact
@@ -421,6 +421,24 @@ def test_a_step_without_numbers_cannot_be_carried(
     assert refusal(lambda: preserve._check(root, blocked, step, plan, environment)) == (  # type: ignore[arg-type]
         f"--preserve {root}: L1 on cpu-fp32: expected a step with numbers, got BLOCKED; add --rerun L1:cpu-fp32"
     )
+
+
+def test_a_root_that_is_replaced_and_carried_from_is_rehashed_once(
+    family: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+
+    def counted(root: Path, *more: Any) -> VerifiedRoot:
+        opened.append(root)
+        return open_root(root, *more)
+
+    monkeypatch.setattr(preserve, "open_root", counted)
+    root, other = family.root("third"), family.root("third") / ".." / "third"
+    past = preserve.look_back(Asked(root, "old", other, ["L1"]), prepare(family.ladder).plan, family.ladder.parent)
+    assert opened == [root]
+    assert [item.digest for item in past.supersedes] == [family.digest("third")]
+    assert past.reuse is not None
+    assert past.reuse.opened.folder == root
 
 
 def test_only_the_same_question_can_be_answered_anew(

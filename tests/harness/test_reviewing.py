@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evidence.verify import verify
+from evidence.verify import VerifiedRoot, open_root, verify
+from harness import VERSION, answer, reviewing, survey
 from tests.support.keys import make_keys
 from tests.support.ladders import Said, changed, edited, qualify, writable_copy
 
@@ -143,6 +145,68 @@ def test_a_root_is_no_baseline_of_itself(place: Path) -> None:
     assert said.json["blockers"][0]["text"] == "the baseline is the root itself, which shows nothing"
 
 
+def test_a_folder_as_baseline_means_its_current_root_and_a_broken_root_is_rejected_beside_it(place: Path) -> None:
+    asked = ("review", "runs/today", "--policy", "policy.yaml", "--baseline", "base", "--json")
+    said = qualify(*asked, folder=place)
+    assert (said.code, said.json["baseline"]) == (0, "base/march")
+    clear(place)
+    broken = writable_copy(place / "runs" / "today", place / "copy")
+    shutil.move(place / "runs" / "today", place / "sound")
+    shutil.move(broken, place / "runs" / "today")
+    (place / "runs" / "today" / "environment.json").write_bytes(b"{}\n")
+    said = qualify(*asked, folder=place)
+    assert (said.code, said.json["verdict"], said.json["baseline"]) == (20, "REJECT", "base")
+
+
+def test_a_folder_in_which_the_baseline_is_broken_is_a_blocker(place: Path) -> None:
+    broken = writable_copy(place / "base" / "march", place / "copy")
+    shutil.move(place / "base" / "march", place / "gone")
+    shutil.move(broken, place / "base" / "march")
+    (place / "base" / "march" / "environment.json").write_bytes(b"{}\n")
+    said = qualify("review", "runs/today", "--policy", "policy.yaml", "--baseline", "base", "--json", folder=place)
+    assert said.code == 30
+    (blocker,) = said.json["blockers"]
+    assert (blocker["id"], blocker["kind"], blocker["evidence"]) == ("baseline", "undetermined", "base")
+    assert blocker["text"].startswith("the folder holds no intact root of ladder tiny and model ")
+    assert blocker["text"].endswith(" other than the one reviewed")
+
+
+def test_a_root_or_a_baseline_of_another_version_is_undetermined(place: Path, tiny_root: Path) -> None:
+    def older(root: Path) -> None:
+        edited("environment.json", lambda value: value["packages"].update(qualify="0.0.9"))(root)
+        (root / "steps/L1-perf.cpu-fp32/later.json").write_bytes(b"{}\n")
+
+    changed(tiny_root, place / "old" / "root", older)
+    why = f"made by qualify 0.0.9, this is {VERSION}: verify it with that version, or run again"
+    said = qualify("review", "old/root", "--policy", "policy.yaml", "--baseline", "base/march", folder=place)
+    assert said.code == 30
+    assert said.out.startswith("✗ REQUEST_CHANGES: 1 blocker, under policy release\n")
+    assert f"root.intoto.json: not written: {why}" in said.err.replace("review.", "")
+    (blocker,) = json.loads((place / "old" / "root.review.json").read_bytes())["blockers"]
+    assert (blocker["id"], blocker["kind"]) == ("integrity", "undetermined")
+    assert blocker["text"] == f"not every check of the root could run: {why}"
+    said = qualify("review", "runs/today", "--policy", "policy.yaml", "--baseline", "old/root", "--json", folder=place)
+    assert (said.code, [blocker["text"] for blocker in said.json["blockers"]]) == (
+        30,
+        [f"the baseline does not verify: {why}"],
+    )
+
+
+def test_each_root_of_a_review_is_verified_once(place: Path, tiny_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(tiny_root, place / "runs" / "march")
+    opened: Counter[str] = Counter()
+
+    def counted(root: Path, *more: Any) -> VerifiedRoot:
+        opened[root.name] += 1
+        return open_root(root, *more)
+
+    for module in (answer, survey):
+        monkeypatch.setattr(module, "open_root", counted)
+    found = reviewing.review(place / "runs" / "today", place / "policy.yaml", place / "runs" / "march")
+    assert found.review.verdict == "APPROVE"
+    assert opened == {"today": 1, "march": 1}
+
+
 def test_a_stale_baseline_and_a_failed_root_beside_it_are_blockers(place: Path, tiny_root: Path) -> None:
     later = edited("qualification.json", lambda claim: claim.update(ended_at="2035-01-01T00:00:00Z"))
     changed(tiny_root, place / "base" / "april", later)
@@ -187,6 +251,26 @@ def test_a_ladder_of_the_policy_is_what_is_judged_under(place: Path, tiny_root: 
     assert said.code == 10
     assert said.json["blockers"][0]["id"] == "step L1 cpu-fp32"
     assert any(note.startswith("your ladder differs: p50_ms sealed at most 10,000") for note in said.json["notes"])
+
+
+def test_a_ladder_of_the_policy_that_names_another_cut_off_is_judged_by_numbers_derived_for_it(
+    place: Path, tiny_root: Path
+) -> None:
+    text = (tiny_root / "ladder.yaml").read_text(encoding="utf-8")
+    own = text.replace("ndcg_at_10_drop: {at_most: 0.9}", "recall_at_3: {at_least: 0.01}")
+    (place / "own.yaml").write_text(own, encoding="utf-8")
+    (place / "policy.yaml").write_text(f"{POLICY}ladder: own.yaml\n", encoding="utf-8")
+    assert "recall_at_3" not in (tiny_root / "steps/L3-rerank.cpu-fp32/measurements.json").read_text(encoding="utf-8")
+    said = review(place, "--json")
+    assert (said.code, said.json["blockers"]) == (0, [])
+    clear(place)
+    (place / "own.yaml").write_text(own.replace("0.01", "1"), encoding="utf-8")
+    said = review(place, "--json")
+    assert said.code == 10
+    assert [blocker["id"] for blocker in said.json["blockers"]] == [
+        f"step L3 cpu-{precision}" for precision in ("fp32", "fp16", "int8")
+    ] + ["coverage"]
+    assert ": recall_at_3: expected at least 1.0, got 0." in said.json["blockers"][0]["text"]
 
 
 def test_a_digest_kept_elsewhere_is_compared(place: Path) -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from harness.errors import Blocked
 from harness.runtimes import tokens
+from tests.support import architectures
 from tests.support.models import TEXTS
+from tests.support.plans import candidate
 from tests.support.steps import Bench
 
 HARD = [
@@ -35,6 +37,25 @@ def test_pairs_beyond_the_limit_are_cut_and_counted(empty_bench: Bench) -> None:
     encoded = tokens.encode(empty_bench.model, empty_bench.candidate, HARD, 16)
     assert encoded.longest == 16
     assert encoded.truncated == sum(len(ids) == 16 for ids in encoded.ids)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("name", ["bert", "roberta", "xlm-roberta", "deberta-v2", "deberta-v3", "modernbert"])
+def test_pairs_are_cut_where_the_library_cuts_them(name: str, side: str, tmp_path: Path) -> None:
+    """Every family's template of special tokens, every proportion of the two texts, every limit."""
+    architectures.ARCHITECTURES[name].tokenizer(tmp_path, 64)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_bytes())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config | {"truncation_side": side}))
+    words = " ".join(TEXTS).split()
+    sizes = (0, 1, 2, 3, 5, 8, 13, 40)
+    pairs = [(" ".join(words[:one]), " ".join(words[-other:] if other else [])) for one in sizes for other in sizes]
+    pinned = candidate(max_length=64)
+    for limit in (*range(8, 24), 41, 64):
+        found = tokens.encode(tmp_path, pinned, pairs, limit)
+        made = tokens.encoded(tokens.tokenizer_of(tmp_path, limit).encode_batch(pairs))
+        assert found.truncated == made.truncated > 0
+        for ours, theirs in zip(found[:2] + found[3:], made[:2] + made[3:], strict=True):
+            assert [part.tolist() for part in ours] == [part.tolist() for part in theirs], limit
 
 
 def test_more_tokens_than_the_candidate_takes_are_refused(empty_bench: Bench) -> None:

@@ -29,14 +29,16 @@ REPO = Path(__file__).parent.parent.parent
 class Faulty:
     """The CPU provider, each call of whose sessions goes through ``fault(number of the call)`` first."""
 
+    name = "CPUExecutionProvider"
+
     def __init__(self, fault: Callable[[int], None]) -> None:
         self._fault = fault
 
     def require(self) -> None:
-        Provider("CPUExecutionProvider").require()
+        Provider(self.name).require()
 
     def load(self, artifact: Path, threads: int, *options: Any) -> Any:
-        session = Provider("CPUExecutionProvider").load(artifact, threads, *options)
+        session = Provider(self.name).load(artifact, threads, *options)
         whole, calls = session.logits, iter(range(10**9))
 
         def logits(tensors: Any) -> Any:
