@@ -1,14 +1,16 @@
 """Every architecture in every precision with both exporters: verdict of L0 and the largest gap to PyTorch, into docs/architectures.md.
 
-``python -m benchmarks.architectures`` takes some minutes. Checkpoints are tiny, made from a seed, with real tokenizers
+``python -m benchmarks.architectures`` takes some minutes on two cores. Checkpoints are tiny, made from a seed, with real tokenizers
 (tests/support/architectures.py); limits are those that every ladder carries.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -26,7 +28,7 @@ HEAD = """\
 # Architectures
 
 What was exported, converted and compared with PyTorch, by `python -m benchmarks.architectures`, with {versions}.
-Each row is a checkpoint of two layers (ModernBERT: four), 32 wide, made from a seed, with a real fast tokenizer of its family:
+Each row is a checkpoint of two layers (ModernBERT: four, GTE: three), 32 wide, made from a seed, with a real fast tokenizer of its family:
 WordPiece, byte-level BPE or Unigram. `qualify inspect` says of a model whether it is one of these.
 
 *Verdict* is L0 under the limits that every ladder carries: the head's weights, named inputs and outputs, realised precision, the full
@@ -35,8 +37,9 @@ largest difference of a logit to PyTorch in fp32, each pair alone there and in p
 the standard deviation of PyTorch's logits. int8 of weights drawn from a seed is coarser than of learned ones: those figures show that
 the way works, not what it costs. *Executed* are the nodes that ONNX Runtime's CPU provider runs in the end.
 
-The exporter based on `torch.export` is asked for opset 20, the other for 17. GTE rerankers come in three forms: ModernBERT and BERT
-(both below), and one with code of its own (`auto_map`), which is refused. Decoders (Qwen3 and others) are refused by name.
+The exporter based on `torch.export` is asked for opset 20, the other for 17. *gte* is a ModernBERT whose classifier takes the mean over
+the tokens, as the GTE rerankers of that family do; those with code of their own (`auto_map`) are refused, and so are decoders (Qwen3
+and others), by name.
 
 | architecture | tokenizer | exporter | precision | verdict | gap | over spread | nodes | executed | Casts executed |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -56,6 +59,10 @@ def rows(name: str) -> Iterator[str]:
                 yield f"| {name} | {kind} | {exporter} | {precision} | {_outcome(there, model, exporter, precision)} |"
 
 
+def _lines(name: str) -> list[str]:
+    return list(rows(name))
+
+
 def _outcome(there: Bench, model: Path, exporter: str, precision: Precision) -> str:
     ran = architectures.exported(there, exporter, precision)
     if ran.reason:
@@ -71,10 +78,10 @@ def main() -> None:
     """Run everything and write the page."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in LIBRARIES)
     lines = []
-    for name in architectures.ARCHITECTURES:
-        for line in rows(name):
-            print(line, file=sys.stderr)
-            lines.append(line)
+    with ProcessPoolExecutor(max_workers=2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for made in pool.map(_lines, architectures.ARCHITECTURES):
+            print(*made, sep="\n", file=sys.stderr)
+            lines += made
     PAGE.write_text(HEAD.format(versions=versions) + "\n".join(lines) + "\n", encoding="utf-8")
     print(PAGE.name)
 

@@ -31,10 +31,10 @@ BATCH_SIZE = 32
 class CrossEncoder:
     """The graph of one target of a root, on the target's provider, with the candidate's own tokenizer.
 
-    ``model`` is the folder of the candidate where it is not on a hub; a hub model is taken at its commit. Pairs are cut at the
-    ``max_length`` of L3, or of ``max_length`` where that is given. Raises ``NotIntact`` for a root that does not verify,
-    ``AskedWrongly`` for a target without an artifact, ``CandidateError`` for another model than was qualified, ``Blocked`` when the
-    provider is not here.
+    ``model`` is the folder of the candidate where it is not on a hub; a hub model is taken at its commit. Pairs are cut at
+    ``max_length``, else at that of L3, else at 512 tokens or what the model takes. Raises ``NotIntact`` for a root that does not
+    verify, ``AskedWrongly`` for a target without an artifact, ``CandidateError`` for another model than was qualified, ``Blocked``
+    when the provider is not here.
     """
 
     def __init__(
@@ -48,9 +48,10 @@ class CrossEncoder:
         if folder_digest(folder) != digest:
             raise AskedWrongly(f"{folder}: expected the artifact {digest}, got another; verify the root again")
         planned = next(planned for planned in found.plan.targets if planned.name == target)
-        self._session = load(planned.provider, folder / "model.onnx", planned.threads)
+        self._session = load(planned.provider, folder / "model.onnx", planned.threads, planned.session)
         options = found.plan.options.L3
-        self._max_length = max_length or (options.max_length if options is not None else MAX_LENGTH)
+        most = min(MAX_LENGTH, self._candidate.max_length)
+        self._max_length = max_length or (options.max_length if options is not None else most)
         batch_size = options.batch_size if options is not None else BATCH_SIZE
         self._layout = layout_of(self._candidate, self._session.inputs, batch_size, self._session.fixed)
         self.name = _name(self._candidate.model, target)

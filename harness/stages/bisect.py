@@ -137,7 +137,7 @@ def _side(folder: Path, asked: BisectAsked) -> _Side:
     spilled = folder / "spilled"
     # weights beside it, the graph is small enough to be written for every chunk
     onnx_file.save(onnx_file.load(folder / GRAPH), spilled, external=True)
-    model = onnx.load(str(spilled / GRAPH), load_external_data=False)
+    model = onnx_file.outline(spilled / GRAPH)
     given = {
         "input_ids": asked.ids,
         "attention_mask": (1,) * len(asked.ids),

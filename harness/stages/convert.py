@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,18 +58,24 @@ def _half(
 ) -> tuple[Path, Conversion]:
     """The fp16 graph; when it is at fault and the fp32 graph is not, with the fewest nodes kept in fp32 that mend it."""
     made = 0
-    graphs: dict[tuple[str, ...], Path] = {}
+    mended: Path | None = None
     suspected: tuple[str, ...] = ()
 
     def attempt(kept: tuple[str, ...]) -> tuple[Path, str]:
         """The graph with ``kept`` in fp32, and its fault on the runtime or in the range of half precision."""
-        nonlocal made, suspected
+        nonlocal made, suspected, mended
         made += 1
-        graph = graphs[kept] = _half_with(source, options, kept, scratch / str(made), external=external)
+        graph = _half_with(source, options, kept, scratch / str(made), external=external)
         fault = checks.trial(graph)
         if not fault:
-            beyond = half_range.overflow(graph, checks.feed(), scratch / f"{made}-watched")
+            beyond = half_range.overflow(graph, checks.feed())
             suspected, fault = (*beyond.nodes, *beyond.takers), beyond.words
+        if kept and fault:
+            shutil.rmtree(graph.parent)  # of a model of gigabytes no disk holds every trial
+        elif kept:
+            if mended is not None:
+                shutil.rmtree(mended.parent)
+            mended = graph
         return graph, fault
 
     nodes = onnx_file.nodes_of(source)
@@ -79,10 +86,9 @@ def _half(
     if fault and not checks.trial(source):
         open_ = [(name, kind) for name, kind in nodes if kind not in blocked]
         search = keep.search(open_, fault, lambda kept: attempt(kept)[1], tuple(dict.fromkeys(suspected)))
-        graph = graphs[search.kept] if search.repaired else graph
     kept = search.kept if search is not None and search.repaired else ()
     high, low = _beyond(onnx_file.load(source))
-    return graph, Conversion(
+    return mended or graph, Conversion(
         name=HALF_CONVERTER,
         options={
             "min_positive_val": MIN_POSITIVE,
@@ -121,7 +127,7 @@ def _with_shapes(source: Path) -> Any:
     import onnx
     from onnx.external_data_helper import load_external_data_for_model
 
-    model = onnx.shape_inference.infer_shapes(onnx.load(str(source), load_external_data=False))
+    model = onnx.shape_inference.infer_shapes(onnx_file.outline(source))
     load_external_data_for_model(model, str(source.parent))
     return model
 
@@ -161,27 +167,31 @@ def _int8(
     from onnx import TensorProto
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    folder.mkdir()
-    to = folder / "written.onnx"
+    given, to = folder / "given" / onnx_file.GRAPH, folder / "written" / onnx_file.GRAPH
+    to.parent.mkdir(parents=True)
+    # A copy, since the quantiser writes beside what it reads, and that may be another target's artifact.
+    onnx_file.copy(source, given)
     shared = {
         "weight_type": QuantType.QInt8,
         "per_channel": options.per_channel,
         "reduce_range": False,
+        "use_external_data_format": external,
         "extra_options": {
             "DefaultTensorType": TensorProto.FLOAT
         },  # type inference ends at operators of the runtime's own
     }
     stated: dict[str, Value] = {"weight_type": "QInt8", "per_channel": options.per_channel, "reduce_range": False}
     if options.method == "dynamic":
-        quantize_dynamic(str(source), str(to), **shared)
+        quantize_dynamic(str(given), str(to), **shared)
     else:
         if calibration is None:
             raise Blocked(
                 "inputs.calibration: expected pairs for a static int8 conversion, got none; name them in the ladder"
             )
-        stated |= _static(source, to, *calibration, shared)
+        stated |= _static(given, to, *calibration, shared)
     model = onnx_file.load(to)
-    to.unlink()
+    for made in (given, to):
+        shutil.rmtree(made.parent)
     name = f"onnxruntime.quantization.quantize_{options.method}"
     done = Conversion(name=name, options=stated, clipped_high=0, clipped_low=0, kept_nodes=())
     return onnx_file.save(model, folder, external=external), done

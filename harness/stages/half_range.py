@@ -26,7 +26,7 @@ class Overflow(NamedTuple):
     words: str
 
 
-def overflow(graph: Path, feed: Feed, scratch: Path) -> Overflow:
+def overflow(graph: Path, feed: Feed) -> Overflow:
     """Run ``graph`` on ``feed`` and look at each of its fp16 values.
 
     Minus infinity alone is not counted: a masked attention score becomes that in half precision, and softmax makes 0 of it.
@@ -35,15 +35,17 @@ def overflow(graph: Path, feed: Feed, scratch: Path) -> Overflow:
     import onnx
     import onnxruntime as ort
 
-    model = onnx_file.load(graph)
+    model = onnx_file.outline(graph)
     listed = {item.name for item in model.graph.output}
     inner = [name for node in model.graph.node for name in node.output if name and name not in listed]
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in inner)
-    watched = onnx_file.save(model, scratch, external=onnx_file.size(graph) > onnx_file.ONE_FILE_BYTES)
+    watched = graph.with_name("watched.onnx")  # beside the graph, since it takes the same file of weights
+    onnx.save(model, str(watched))
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     session = ort.InferenceSession(str(watched), options, providers=["CPUExecutionProvider"])
+    watched.unlink()
     names = [item.name for item in session.get_outputs() if item.type == "tensor(float16)"]
     values = dict(zip(names, session.run(names, feed), strict=True)) if names else {}
     bad = {name for name, found in values.items() if np.isnan(found).any() or np.isposinf(found).any()}

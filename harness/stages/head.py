@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.adapter import HEAD
 from harness.raw import HeadMatch
+from harness.stages import onnx_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,10 +32,8 @@ def activations(graph: Path) -> tuple[str, ...] | None:
 
     A sigmoid that was put together from Exp and a division is seen by its Exp. None where the graph cannot be read.
     """
-    import onnx
-
     try:
-        model = onnx.load(str(graph), load_external_data=False).graph
+        model = onnx_file.outline(graph).graph
     except Exception:  # noqa: BLE001 - an unreadable graph is a finding of the checker, not of this look
         return None
     makers = {name: node for node in model.node for name in node.output}
@@ -60,13 +59,11 @@ def compare_head(graph: Path, model: Path) -> tuple[tuple[HeadMatch, ...], str]:
     The head is the last linear layer: a weight of shape (1, width) below ``classifier`` or ``score``, with its bias. The graph may
     hold it transposed, and in int8 with scale and zero point; its bias is compared only where its name was kept.
     """
-    import onnx
-
     head = dict(_head_tensors(model))
     if not head:
         return (), "the checkpoint holds no classifier weight of shape (1, width)"
     try:
-        stored = dict(_graph_tensors(onnx.load(str(graph), load_external_data=False), graph.parent))
+        stored = dict(_graph_tensors(onnx_file.outline(graph), graph.parent))
     except Exception as error:  # noqa: BLE001 - an unreadable graph is a finding of the checker, not of this comparison
         return (), f"the graph cannot be read: {type(error).__name__}"
     found = [match for name, values in head.items() if (match := _closest(name, values, stored)) is not None]

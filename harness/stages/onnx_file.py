@@ -25,6 +25,13 @@ def load(path: Path) -> Any:
     return onnx.load(str(path))
 
 
+def outline(path: Path) -> Any:
+    """The model without the weights that lie beside it."""
+    import onnx
+
+    return onnx.load(str(path), load_external_data=False)
+
+
 def save(model: Any, folder: Path, *, external: bool) -> Path:
     """Write ``model`` into ``folder`` and return the path; the copy in memory may be without weights afterwards."""
     import onnx
@@ -67,10 +74,8 @@ def nodes(model: Any) -> Iterator[Any]:
 
 
 def nodes_of(graph: Path) -> list[tuple[str, str]]:
-    """Name and operator type of every node of the main graph, without reading its external weights."""
-    import onnx
-
-    return [(node.name, node.op_type) for node in onnx.load(str(graph), load_external_data=False).graph.node]
+    """Name and operator type of every node of the main graph."""
+    return [(node.name, node.op_type) for node in outline(graph).graph.node]
 
 
 def files(graph: Path) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def optimise(source: Path, level: str, folder: Path, *, external: bool) -> tuple
 
     levels = ort.GraphOptimizationLevel
     at = levels.ORT_ENABLE_EXTENDED if level == "fused" else levels.ORT_ENABLE_BASIC
-    before, latest = onnx_file.load(source), source
+    before, latest = onnx_file.outline(source), source
     sizes = [len(before.graph.node)]
     for number in range(MOST_PASSES):
         written = folder / f"pass-{number}" / onnx_file.GRAPH
@@ -60,14 +61,14 @@ def optimise(source: Path, level: str, folder: Path, *, external: bool) -> tuple
         found = onnx_file.load(written)
         if len(found.graph.node) == sizes[-1] and number:
             break  # nothing more was found; this pass would only name and share constants anew
+        if latest != source:
+            shutil.rmtree(latest.parent)
         model, latest = found, written
         sizes.append(len(model.graph.node))
     model.ir_version = before.ir_version
     model.producer_name, model.producer_version = before.producer_name, before.producer_version
     onnx_file.strip(model)
-    ordered = sorted(model.graph.initializer, key=lambda item: item.name)
-    del model.graph.initializer[:]
-    model.graph.initializer.extend(ordered)
+    model.graph.initializer.sort(key=lambda item: item.name)
     path = onnx_file.save(model, folder / "optimised", external=external)
     done = Optimisation(
         level=level,

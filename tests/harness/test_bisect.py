@@ -9,6 +9,7 @@ import pytest
 
 from harness import candidate
 from harness.bisect import TOLERANCE, BisectAsked, BisectFound
+from harness.errors import Blocked
 from harness.records import BuildOptions, from_json, to_json
 from harness.stages import bisect, export
 from tests.support import graphs
@@ -98,21 +99,75 @@ def test_weights_are_not_written_again_for_every_chunk(deep: Deep, tmp_path: Pat
     assert part.stat().st_size < whole.stat().st_size / 2
 
 
-def test_graphs_of_different_exports_are_refused(deep: Deep, tmp_path: Path) -> None:
-    def renamed(model: Any) -> None:
-        for node in model.graph.node:
-            node.input[:] = [f"x{name}" if name.startswith("/") else name for name in node.input]
-            node.output[:] = [f"x{name}" if name.startswith("/") or name == "logits" else name for name in node.output]
-        model.graph.output[0].name = "xlogits"
+def renamed(model: Any, begin: str) -> None:
+    """Every tensor that a node gives and whose name begins so gets another name."""
+    names = {name: f"x{name}" for node in model.graph.node for name in node.output if name.startswith(begin)}
+    for node in model.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    for item in model.graph.output:
+        item.name = names.get(item.name, item.name)
 
-    def only_named_by_slash(model: Any) -> None:
-        renamed(model)
-        for item in model.graph.initializer:
-            item.name = f"x{item.name}" if item.name.startswith("/") else item.name
 
-    changed = graphs.edited(deep.fp32, tmp_path / "changed.onnx", only_named_by_slash)
+def test_tensors_of_other_names_are_passed_over_and_counted(deep: Deep, tmp_path: Path) -> None:
+    changed = graphs.edited(deep.fp32, tmp_path / "changed.onnx", lambda model: renamed(model, "/bert/encoder"))
     found = deep.search(tmp_path / "search", changed, 1e-3)
-    assert found.compared < found.nodes / 2
+    assert found.first is None
+    assert 0 < found.compared < found.nodes / 2
+
+
+def test_graphs_of_different_exports_are_refused(deep: Deep, tmp_path: Path) -> None:
+    changed = graphs.edited(deep.fp32, tmp_path / "changed.onnx", lambda model: renamed(model, ""))
+    with pytest.raises(Blocked) as caught:
+        deep.search(tmp_path / "search", changed, 1e-3)
+    assert str(caught.value) == (
+        "bisect: expected tensors of one name in both graphs, got none; they are not from one export"
+    )
+
+
+def chain(path: Path, nodes: int, *, faulty: int = -1) -> None:
+    """A graph of so many nodes in a row; that of number ``faulty`` multiplies by 2 where the others do by 1."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    made = [helper.make_node("Cast", ["input_ids"], ["t0"], to=TensorProto.FLOAT)]
+    for n in range(1, nodes):
+        by = "two" if n == faulty else "one"
+        made.append(
+            helper.make_node("Mul", [f"t{n - 1}", by], ["logits" if n == nodes - 1 else f"t{n}"], name=f"node{n}")
+        )
+    graph = helper.make_graph(
+        made,
+        "chain",
+        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "sequence"])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "sequence"])],
+        [helper.make_tensor(name, TensorProto.FLOAT, [], [by]) for name, by in (("one", 1.0), ("two", 2.0))],
+    )
+    path.parent.mkdir(parents=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+
+
+def test_a_graph_of_two_thousand_nodes_is_searched_with_the_tensors_of_one_chunk(tmp_path: Path) -> None:
+    asked = BisectAsked(format=1, ids=IDS, segments=(0,) * len(IDS), first_position=0, tolerance=1e-3, threads=1)
+    chain(tmp_path / "reference/model.onnx", 2100)
+    chain(tmp_path / "candidate/model.onnx", 2100, faulty=2050)
+    reference, candidate = (bisect._side(tmp_path / name, asked) for name in ("reference", "candidate"))
+    held: list[int] = []
+    passed = [
+        node.name
+        for _, node, verdicts in bisect._compared(
+            reference, candidate, lambda _done: held.append(max(len(reference.live), len(candidate.live)))
+        )
+        if all(not verdict.why and (verdict.gap or 0) <= asked.tolerance for _, verdict in verdicts)
+    ]
+    assert passed[-1] == "node2049"
+    assert len(held) == 2100 // bisect.CHUNK + 1
+    assert max(held) <= bisect.CHUNK
+    (tmp_path / "asked.json").write_bytes(to_json(asked))
+    bisect.search(tmp_path, lambda _done, _total, _what: None)
+    found = from_json((tmp_path / "found.json").read_bytes(), BisectFound, "found.json")
+    assert found.first is not None
+    assert (found.first.node, found.first.place, found.nodes) == ("node2050", 2050, 2100)
 
 
 def test_the_command_finds_nothing_in_a_sound_target(tiny_root: Path) -> None:

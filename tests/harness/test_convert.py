@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,14 @@ import numpy as np
 import pytest
 
 from evidence.seal import write_new
-from harness import data, records
+from harness import candidate, data, records
 from harness.raw import ArtifactRef
-from harness.records import BuildOptions, HalfOptions, IntegerOptions, to_json
+from harness.records import BuildOptions, HalfOptions, IntegerOptions, Precision, to_json
+from harness.runtimes import RUNTIMES
+from harness.stages import convert, export, onnx_file
 from harness.stages.job import folder_digest
 from tests.support import graphs
+from tests.support.models import make_bert
 from tests.support.steps import OPTIONS, Bench, Ran
 
 
@@ -123,3 +129,83 @@ def test_fp16_on_the_cpu_is_said_to_be_storage_only(climbed: Bench) -> None:
     assert int(str(casts.value)) > int(str(single.value("optimised_casts")))
     assert int(str(casts.value)) > int(str(half.value("operator_count.Cast")))
     assert single.measured()["optimised_casts"].note == ""
+
+
+NAMES = ("input_ids", "attention_mask", "token_type_ids")
+
+
+@contextmanager
+def messages() -> Iterator[list[int]]:
+    """The bytes of every protobuf message that Python code, the libraries' too, turns into one string meanwhile."""
+    sizes: list[int] = []
+
+    def note(_frame: Any, event: str, called: Any) -> None:
+        if event == "c_call" and called.__name__ in {"SerializeToString", "SerializePartialToString"}:
+            sizes.append(called.__self__.ByteSize())
+
+    sys.setprofile(note)
+    try:
+        yield sizes
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An fp32 graph whose weights, 7.7 MB and nearly all of them embeddings, lie beside it."""
+    folder = tmp_path_factory.mktemp("beside")
+    make_bert(folder / "model", vocabulary=60_000)
+    found = candidate.resolve("./model", None, folder)
+    return export.export(found.folder, found.candidate, BuildOptions(external_data=True), NAMES, 1, folder).graph
+
+
+def feed() -> convert.Feed:
+    return {name: np.ones((1, 8), dtype=np.int64) for name in NAMES}
+
+
+def loads(graph: Path) -> str:
+    RUNTIMES["cpu"].load(graph, 1)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("precision", "method"), [("fp32", "dynamic"), ("fp16", "dynamic"), ("int8", "dynamic"), ("int8", "static")]
+)
+def test_weights_beside_the_graph_are_at_no_time_in_one_message_with_it(
+    beside: Path, tmp_path: Path, precision: Precision, method: Any
+) -> None:
+    """A message ends at 2 GiB, whatever the size of the model here: so a model larger than that goes the same way."""
+    options = BuildOptions(external_data=True, int8=IntegerOptions(method=method))
+    facts = data.pair_facts((data.Pair(query="a", document="b"),), source="one")
+    weights = onnx_file.size(beside)
+    assert weights > 7_000_000
+    with messages() as sizes:
+        graph, _ = convert.convert(
+            beside, precision, options, tmp_path, convert.Checks(loads, feed), (facts, lambda: iter([feed()]))
+        )
+    assert max(sizes, default=0) < weights / 20
+    assert bool(sizes) == (precision != "fp32")
+    assert onnx_file.files(graph) == (onnx_file.WEIGHTS,)
+    assert graph.stat().st_size < weights / 20
+    assert loads(graph) == ""
+
+
+@pytest.mark.parametrize("precision", ["fp16", "int8"])
+def test_the_export_of_another_target_is_only_read(beside: Path, tmp_path: Path, precision: Precision) -> None:
+    """Its folder is sealed later: nothing may be written there even for a moment, since a run can end at any time."""
+    before = beside.parent.stat().st_mtime_ns
+    options = BuildOptions(external_data=True)
+    convert.convert(beside, precision, options, tmp_path, convert.Checks(loads, feed), None)
+    assert beside.parent.stat().st_mtime_ns == before
+
+
+def test_a_search_leaves_the_first_graph_and_the_mended_one(climbed: Bench, tmp_path: Path) -> None:
+    """Sixty trials of a model of gigabytes would fill a disk."""
+    source = graphs.edited(climbed.graph(), tmp_path / "fp32" / "model.onnx", graphs.beyond_half)
+    made = tmp_path / "scratch"
+    graph, done = convert.convert(source, "fp16", BuildOptions(), made, convert.Checks(loads, feed), None)
+    assert done is not None
+    assert done.search is not None
+    assert done.search.trials > 2
+    assert sorted(path.name for path in (made / "half").iterdir()) == sorted({"1", graph.parent.name})
+    assert graph.parent.name != "1"

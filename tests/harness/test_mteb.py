@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +18,10 @@ from harness.derive_raw import raw_floats
 from harness.errors import AskedWrongly, CandidateError
 from harness.mteb_result import result
 from harness.runtimes.mteb_model import CrossEncoder
-from tests.support.ladders import qualify
+from tests.support.hub import Hub
+from tests.support.ladders import REPO, qualify
 from tests.support.models import TEXTS, make_bert
+from tests.support.rankings import TASK, TASK_PLACE, python, task_repository
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +121,18 @@ def test_the_exported_result_is_one_that_mteb_reads(tiny_root: Path, tmp_path: P
     assert read.dataset_revision == records.plan.inputs.groups.digest
     again = qualify("export", tiny_root, "--target", "cpu-fp32", "--out", out)
     assert again.code == 64
+
+
+def test_what_the_page_on_data_shows_of_mteb_gives_a_result(tiny_root: Path, tiny_model: Path, tmp_path: Path) -> None:
+    """With a small task of the name on a loopback hub: two queries with candidates, of which the better are to be first."""
+    page = (REPO / "docs/how-to-bring-your-own-data.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    shutil.copytree(tiny_root, tmp_path / "runs/my-root")
+    shutil.copytree(tiny_model, tmp_path / "model")
+    with Hub({TASK_PLACE: task_repository()}) as hub:
+        python(shown, tmp_path / "hf", hub.endpoint, "", {"MTEB_CACHE": str(tmp_path / "mteb")}, tmp_path)
+    (written,) = (tmp_path / "mteb").rglob(f"{TASK}.json")
+    (scores,) = json.loads(written.read_text(encoding="utf-8"))["scores"]["test"]
+    assert written.parent.parent.name == f"local__{tiny_model.name}--cpu-fp16"
+    assert 0 < scores["ndcg_at_10"] <= 1
+    assert scores["main_score"] == scores["map_at_1000"]

@@ -39,6 +39,8 @@ from tests.support.rankings import (
 
 OTHER = "2" * 40
 GRADED = {"query": "tea", "docs": ["a", "b", "c"], "labels": [0, 3, 1]}
+DEV_CARD = b"---\nconfigs:\n- config_name: default\n  data_files:\n  - split: dev\n    path: dev.jsonl\n---\n"
+"""A card that calls its split ``dev``; from the file's name alone ``datasets`` would make that ``validation``."""
 FAULTY: dict[str, tuple[list[Any], str]] = {
     "no column": ([{"query": "a", "positive": ["b"]}], "row 1: expected a column 'negative', got query, positive; name it in the ladder"),
     "no query": ([row(1), {**row(2), "query": " "}], "row 2: expected text in 'query', got empty text; correct the row"),
@@ -82,7 +84,7 @@ def served() -> Iterator[Hub]:
         "some/old": dataset(good, moved="some/new"),
         "some/new": dataset(good),
         SCIDOCS: scidocs(),
-        "org/graded": Repository({SHOWN_COMMIT: {"dev.jsonl": jsonl([GRADED])}}, kind="dataset"),
+        "org/graded": Repository({SHOWN_COMMIT: {"README.md": DEV_CARD, "dev.jsonl": jsonl([GRADED])}}, kind="dataset"),
         TASK_PLACE: task_repository(),
     }
     repositories |= {

@@ -109,8 +109,6 @@ ARCHITECTURES: dict[str, Architecture] = {
     made.name: made
     for made in (
         Architecture("bert", "BertConfig", "BertForSequenceClassification", word_pieces, {}),
-        # The GTE rerankers that need no code of their own are ModernBERT; the older GTE models are plain BERT without a pooled bias.
-        Architecture("gte", "BertConfig", "BertForSequenceClassification", word_pieces, {"type_vocab_size": 2, "hidden_act": "gelu"}),
         Architecture("electra", "ElectraConfig", "ElectraForSequenceClassification", word_pieces, {"embedding_size": 24}),
         Architecture("distilbert", "DistilBertConfig", "DistilBertForSequenceClassification", word_pieces_without_segments,
                      {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}),
@@ -122,6 +120,10 @@ ARCHITECTURES: dict[str, Architecture] = {
                      _deberta(position_buckets=16)),
         Architecture("modernbert", "ModernBertConfig", "ModernBertForSequenceClassification", bracket_bpe,
                      {"num_hidden_layers": 4, "global_attn_every_n_layers": 3, "local_attention": 16}),
+        # What the GTE rerankers without code of their own are: the pooled row is a mean over the mask, not the first token's.
+        Architecture("gte", "ModernBertConfig", "ModernBertForSequenceClassification", bracket_bpe,
+                     {"num_hidden_layers": 3, "global_attn_every_n_layers": 3, "local_attention": 16,
+                      "classifier_pooling": "mean"}),
     )
 }  # fmt: skip
 """By the name that docs/architectures.md gives them."""

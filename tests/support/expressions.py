@@ -1,4 +1,7 @@
-"""The expressions of GitHub Actions, as far as the files in ``ci/`` use them: names, strings, ``== != && || !``, and five functions."""
+"""The expressions of GitHub Actions, as far as the files in ``ci/`` and the how-to use them.
+
+Names, places of lists, strings, ``== != && || !``, and five functions.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_TOKEN = re.compile(r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<op>==|!=|&&|\|\||[!(),])|(?P<name>[A-Za-z_][A-Za-z0-9_.-]*))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<op>==|!=|&&|\|\||[!(),])|(?P<name>[A-Za-z_](?:[A-Za-z0-9_.-]|\[\d+\])*))"
+)
 _WHOLE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 
 
@@ -105,6 +110,9 @@ class _Parser:
         if name in {"true", "false"}:
             return name == "true"
         value: Any = self.context
-        for key in name.split("."):
-            value = value.get(key) if isinstance(value, Mapping) else None
+        for key in re.findall(r"[^.\[\]]+", name):
+            if isinstance(value, list):
+                value = value[int(key)] if key.isdigit() and int(key) < len(value) else None
+            else:
+                value = value.get(key) if isinstance(value, Mapping) else None
         return value

@@ -41,14 +41,25 @@ def make_l4(folder: Path) -> Path:
     return folder
 
 
-def make_bert(folder: Path, *, seed: int = 0, labels: int = 1, layers: int = 2, positions: int = POSITIONS) -> Path:
-    """Write a BERT sequence classifier (32 wide) with tokenizer into ``folder`` and return it."""
+def make_bert(
+    folder: Path,
+    *,
+    seed: int = 0,
+    labels: int = 1,
+    layers: int = 2,
+    positions: int = POSITIONS,
+    vocabulary: int | None = None,
+) -> Path:
+    """Write a BERT sequence classifier (32 wide) with tokenizer into ``folder`` and return it.
+
+    With ``vocabulary`` the embeddings have so many rows, whatever the tokenizer knows.
+    """
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
     tokenizer = make_tokenizer(folder, positions=positions)
     config = BertConfig(
-        vocab_size=tokenizer.get_vocab_size(),
+        vocab_size=vocabulary or tokenizer.get_vocab_size(),
         hidden_size=32,
         num_hidden_layers=layers,
         num_attention_heads=4,

@@ -138,17 +138,20 @@ def ask(source: DataSource | Path, bounds: Bounds | None = None) -> dict[str, An
 
 def answers(home: Path, endpoint: str, asks: Iterable[Mapping[str, Any]], **more: str) -> list[Any]:
     """What one fresh process makes of each request, with an empty environment but for the hub's variables."""
-    said = _python(SCRIPT, home, endpoint, "".join(json.dumps(item) + "\n" for item in asks), more)
+    said = python(SCRIPT, home, endpoint, "".join(json.dumps(item) + "\n" for item in asks), more)
     return [json.loads(line) for line in said.splitlines()]
 
 
 def download(home: Path, endpoint: str, name: str, commit: str) -> None:
     """Put a dataset into the client's cache, as ``hf download`` does."""
     code = f"import huggingface_hub as h; h.snapshot_download({name!r}, repo_type='dataset', revision={commit!r})"
-    _python(code, home, endpoint, "", {})
+    python(code, home, endpoint, "", {})
 
 
-def _python(code: str, home: Path, endpoint: str, given: str, more: Mapping[str, str]) -> str:
+def python(
+    code: str, home: Path, endpoint: str, given: str, more: Mapping[str, str], folder: Path | None = None
+) -> str:
+    """What a script prints in a fresh process that stands in ``folder``, with an empty environment but for the hub's variables."""
     environment = {
         **more,
         "HF_HOME": str(home),
@@ -159,7 +162,7 @@ def _python(code: str, home: Path, endpoint: str, given: str, more: Mapping[str,
     }
     command = [sys.executable, "-c", code]
     done: subprocess.CompletedProcess[str] = subprocess.run(
-        command, input=given, env=environment, capture_output=True, text=True, check=False
+        command, input=given, env=environment, cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -20,6 +20,9 @@ import yaml
 from tests.support.expressions import evaluate, fill, shown
 from tests.support.ladders import REPO
 
+OWNER = "OWNER/qualify/"
+"""What the how-to writes for the repository of this project."""
+
 
 @dataclass
 class Ended:
@@ -40,6 +43,7 @@ class Runner:
     variables: dict[str, str] = field(default_factory=dict)
     log: str = ""
     attested: list[tuple[str, str]] = field(default_factory=list)
+    event: dict[str, Any] = field(default_factory=dict)
     jobs: int = 0
 
     @property
@@ -62,7 +66,7 @@ class Runner:
     def action(self, path: str, given: Mapping[str, Any], place: Path | None = None) -> Ended:
         """Run a composite action of this repository, e.g. ``ci/qualify``, in a job of its own or in that of ``place``."""
         found = yaml.safe_load((REPO / path / "action.yml").read_text(encoding="utf-8"))
-        assert given.keys() <= found["inputs"].keys(), f"{path}: no such input: {given.keys() - found['inputs'].keys()}"
+        _known(path, found["inputs"], given)
         bins = {name: value for name, value in self.bins.items() if name in found["inputs"]}
         default = {name: str(entry.get("default", "")) for name, entry in found["inputs"].items()}
         inputs = default | {name: shown(value) for name, value in (bins | dict(given)).items()}
@@ -76,6 +80,7 @@ class Runner:
         """Run a reusable workflow: every job whose needs are done, a matrix job by job. By name of the job."""
         found = yaml.safe_load((REPO / path).read_text(encoding="utf-8"))
         called = found[True]["workflow_call"]  # YAML 1.1 reads `on` as true
+        _known(path, called["inputs"], given)
         inputs = {name: entry.get("default") for name, entry in called["inputs"].items()} | dict(given)
         done: dict[str, list[Ended]] = {}
         for name, job in found["jobs"].items():
@@ -95,6 +100,19 @@ class Runner:
             done[name] = [self._job(job, {"inputs": inputs, "needs": before, "matrix": row}) for row in matrix]
         return done
 
+    def caller(self, text: str) -> dict[str, list[Ended]]:
+        """Run a workflow of a repository that uses this one as ``OWNER/qualify``, but for jobs that their ``if`` leaves out. By name."""
+        done: dict[str, list[Ended]] = {}
+        for name, job in yaml.safe_load(text)["jobs"].items():
+            if not evaluate(str(job.get("if", "success()")), self._context(None)):
+                continue
+            if "uses" in job:
+                given = {key: fill(str(value), self._context(None)) for key, value in job["with"].items()}
+                done |= self.workflow(_of_this_repository(job["uses"]), given)
+            else:
+                done[name] = [self._job(job, {})]
+        return done
+
     def _job(self, job: dict[str, Any], more: dict[str, Any]) -> Ended:
         context = self._context(self.job(), **more)
         assert isinstance(fill(job["runs-on"], context), str | list)
@@ -103,8 +121,8 @@ class Runner:
         return Ended(ok, outputs, {name: step["outputs"] for name, step in context["steps"].items()})
 
     def _context(self, place: Path | None, **more: Any) -> dict[str, Any]:
-        github = {"repository": "owner/models", "sha": "5" * 40, "run_id": "77", "token": "token-of-the-job"}
-        github |= {"action_repository": "owner/qualify", "action_ref": "6" * 40}
+        github: dict[str, Any] = {"repository": "owner/models", "sha": "5" * 40, "run_id": "77", "event": self.event}
+        github |= {"token": "token-of-the-job", "action_repository": "owner/qualify", "action_ref": "6" * 40}
         temp = str(place / "temp") if place is not None else ""
         return {"github": github, "runner": {"temp": temp}, "steps": {}, "failed": False, "place": place, **more}
 
@@ -120,8 +138,8 @@ class Runner:
             if "run" in step:
                 assert "${{" not in step["run"], f"text of somebody in a script: {step['run']}"
                 ok, outputs = self._script(step, context, more)
-            elif step["uses"].startswith("./"):
-                ended = self.action(step["uses"].removeprefix("./.qualify/"), with_, context["place"])
+            elif step["uses"].startswith(("./", OWNER)):
+                ended = self.action(_of_this_repository(step["uses"]), with_, context["place"])
                 ok, outputs = ended.ok, ended.outputs
             else:
                 ok, outputs = self._play(step["uses"].partition("@")[0], with_), {}
@@ -196,6 +214,18 @@ class Runner:
             into = Path(given["path"]) / ("" if "name" in given else name)
             with zipfile.ZipFile(self.artifacts / f"{name}.zip") as file:
                 file.extractall(into)
+
+
+def _of_this_repository(uses: str) -> str:
+    """The path in this repository of what a step or a job uses from it."""
+    return uses.partition("@")[0].removeprefix("./.qualify/").removeprefix(OWNER)
+
+
+def _known(path: str, inputs: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """What is given are inputs that are there, and all that are required."""
+    assert given.keys() <= inputs.keys(), f"{path}: no such input: {given.keys() - inputs.keys()}"
+    required = {name for name, entry in inputs.items() if entry.get("required")}
+    assert required <= given.keys(), f"{path}: required, and not given: {required - given.keys()}"
 
 
 def _pairs(lines: list[str]) -> Iterator[tuple[str, str]]:
