@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness import diff, sides
-from harness.answer import Checked, check
+from harness import diff, rerank_groups, sides
+from harness.answer import Checked, judged, opened
+from harness.beside import both
 from harness.diff_values import Diff
 from harness.gate import Gates
 from harness.records import GROUPS
@@ -17,7 +19,7 @@ from harness.report import diff_view, parts
 from harness.sides import Named, Progress
 
 LARGE_BYTES = 4 << 20
-"""A ranked set of this size takes longer to judge again than another process takes to start."""
+"""A ranked set of this size takes longer to judge again than a copy of this process takes to start."""
 
 
 def compare(
@@ -34,13 +36,14 @@ def compare(
 
 
 def check_all(named: Sequence[Named], progress: Progress | None = None) -> list[Checked]:
-    """Verify roots and judge them again; where each holds a large ranked set, each in a process of its own."""
-    if len(named) < 2 or not all(_large(item.root) for item in named):
-        return [check(item.root, item.expect, progress) for item in named]
-    from concurrent.futures import ProcessPoolExecutor
-
-    with ProcessPoolExecutor(len(named)) as pool:
-        return list(pool.map(check, [item.root for item in named], [item.expect for item in named]))
+    """Verify roots and judge them again; two with large ranked sets at once, and of one set what it alone gives is derived once."""
+    roots = [opened(item.root, item.expect, progress) for item in named]
+    work = [partial(judged, item.root, root) for item, root in zip(named, roots, strict=True)]
+    if len(work) != 2 or not all(root.report.ok and _large(root.folder) for root in roots):
+        return [judge() for judge in work]
+    if roots[0].digests[GROUPS] == roots[1].digests[GROUPS]:
+        rerank_groups.read_by_halves(roots[0].read(GROUPS))
+    return [*both(*work)]
 
 
 def _large(root: Path) -> bool:

@@ -68,11 +68,11 @@ class _Labelled(Record, frozen=True):
 
 def read_groups(data: bytes, where: str) -> tuple[Group, ...]:
     """Groups from JSONL. Raises ``LadderError`` with line and key; ``where`` is the file's name in messages."""
-    rendered = _rendered_groups(data)
+    rendered = rendered_groups(data)
     return rendered if rendered is not None else _written_groups(data, where)
 
 
-def _rendered_groups(data: bytes) -> tuple[Group, ...] | None:
+def rendered_groups(data: bytes) -> tuple[Group, ...] | None:
     """Groups in the spelling that is sealed, so that no key comes twice; None for any other bytes, which are read with care."""
     try:
         groups = _GROUPS.decode_lines(data)
