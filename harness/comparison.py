@@ -9,12 +9,15 @@ from typing import Any
 
 import msgspec
 
+from evidence.verify import VerifiedRoot
 from harness import diff, rerank_groups, sides
 from harness.answer import Checked, judged, opened
 from harness.beside import both
 from harness.diff_values import Diff
+from harness.errors import QualifyError
 from harness.gate import Gates
-from harness.records import GROUPS
+from harness.metrics import rerank_names
+from harness.records import GROUPS, PLAN, Plan, from_json
 from harness.report import diff_view, parts
 from harness.sides import Named, Progress
 
@@ -42,8 +45,18 @@ def check_all(named: Sequence[Named], progress: Progress | None = None) -> list[
     if len(work) != 2 or not all(root.report.ok and _large(root.folder) for root in roots):
         return [judge() for judge in work]
     if roots[0].digests[GROUPS] == roots[1].digests[GROUPS]:
-        rerank_groups.read_by_halves(roots[0].read(GROUPS))
+        rerank_groups.derive_by_halves(roots[0].read(GROUPS), _cuts(roots[0]))
     return [*both(*work)]
+
+
+def _cuts(root: VerifiedRoot) -> set[tuple[int, ...]]:
+    """The cut-offs at which its plan looks at rankings; none where the plan cannot be read, which is for the judge to say."""
+    try:
+        plan = from_json(root.read(PLAN), Plan, PLAN)
+    except QualifyError:
+        return set()
+    steps = (step for target in plan.targets for step in target.steps if step.tier == "L3")
+    return {rerank_names.cuts(step.limits) for step in steps}
 
 
 def _large(root: Path) -> bool:

@@ -89,7 +89,7 @@ def per_query(request: Request, read: Read) -> PerQuery:
     columns = (
         gains.sizes.tolist(),
         gains.count(gains.flat > 0).tolist(),
-        zip(*(alike[n].tolist() for n in names), strict=True),
+        zip(*(values.tolist() for values in alike.values()), strict=True),
     )
     rows = tuple(
         QueryRow(
@@ -99,7 +99,7 @@ def per_query(request: Request, read: Read) -> PerQuery:
             judged=0 < positives < size,
             artifact=artifact,
             reference=reference,
-            agreement={name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)},
+            agreement={name: value for name, value in zip(names, values, strict=True) if value == value},  # noqa: PLR0124 - not NaN
         )
         for query_id, artifact, reference, size, positives, values in zip(
             scored.groups.counted.ids, *sides, *columns, strict=True

@@ -97,6 +97,7 @@ def rejudge(read: Read, paths: Collection[str], digests: Mapping[str, str] | Non
     faults = list(sealed_files.unknown(found, paths, bool(others)))
     sealed = digests.get if digests is not None else partial(_sealed, read, frozenset(paths))
     read, paths = merged(found.lineage, read, paths)
+    read = _kept(read)
     here = Where(found.plan, read, sealed, made_by.another(found.environment))
     faults += recheck_plan.plan_faults(here)
     plan_digest = digest_of(read(records.PLAN))
@@ -130,6 +131,20 @@ def rejudge(read: Read, paths: Collection[str], digests: Mapping[str, str] | Non
     faults += differences("Q-CLAIM", records.CLAIM, msgspec.to_builtins(found.claim), msgspec.to_builtins(claim))
     judged = Rejudged(faults=tuple(sorted(faults)), records=found, verdict=claim.verdict, claim=claim, measured=counted)
     return _told(judged, others)
+
+
+def _kept(read: Read) -> Read:
+    """A reader that has the groups at hand once they were read: every derivation of L3 asks for them, and they may be large."""
+    groups: list[bytes] = []
+
+    def kept(path: str) -> bytes:
+        if path != records.GROUPS:
+            return read(path)
+        if not groups:
+            groups.append(read(path))
+        return groups[0]
+
+    return kept
 
 
 def _sealed(read: Read, paths: Collection[str], path: str) -> str | None:

@@ -7,15 +7,16 @@ words, of the order of the source, or of the judgements themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from evidence.manifest import digest_of
 from harness import data, group_facts
 from harness.beside import both
 from harness.group_facts import Counted
+from harness.metrics.rerank_names import HEADLINE, SENTINELS
 from harness.records import GROUPS
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Groups:
     counted: Counted
     gains: Rows
     lexical: Lexical
+    known: dict[tuple[int, ...], dict[str, dict[str, Spread]]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.counted.ids)
@@ -71,21 +73,27 @@ class Groups:
         }
 
     def spreads(self, cuts: tuple[int, ...]) -> dict[str, dict[str, Spread]]:
-        """By scorer its metrics in the judged groups. They are the same for every target, and every root, with these groups."""
-        return _spreads(self, cuts)
+        """By scorer its metrics in the judged groups, of the scorers that are no sentinels only what the headline needs.
 
+        They are the same for every target, and every root, with these groups.
+        """
+        if cuts not in self.known:
+            self.known[cuts] = self.spreads_of(self.scorers, cuts)
+        return self.known[cuts]
 
-@lru_cache(maxsize=1)
-def _spreads(groups: Groups, cuts: tuple[int, ...]) -> dict[str, dict[str, Spread]]:
-    from harness.metrics.ranking import spreads
+    def spreads_of(self, names: Iterable[str], cuts: tuple[int, ...]) -> dict[str, dict[str, Spread]]:
+        """The same of some scorers, calculated."""
+        from harness.metrics.ranking import FAMILIES, spreads
 
-    gains = groups.of_judged(groups.gains)
-    known = {id(scores): spreads(groups.of_judged(scores), gains, cuts) for scores in _distinct(groups.scorers)}
-    return {name: known[id(scores)] for name, scores in groups.scorers.items()}
-
-
-def _distinct(scorers: Mapping[str, Rows]) -> list[Rows]:
-    return list({id(scores): scores for scores in scorers.values()}.values())
+        headline = [family for family in FAMILIES if any(name.startswith(family) for name in HEADLINE)]
+        gains = self.of_judged(self.gains)
+        known: dict[int, dict[str, Spread]] = {}
+        for name in names:
+            scores = self.scorers[name]
+            if id(scores) not in known:
+                families = FAMILIES if name in SENTINELS else headline
+                known[id(scores)] = spreads(self.of_judged(scores), gains, cuts, families)
+        return {name: known[id(self.scorers[name])] for name in names}
 
 
 _read: dict[str, Groups] = {}
@@ -104,12 +112,21 @@ def read_groups(raw: bytes) -> Groups:
     return _read[digest]
 
 
-def read_by_halves(raw: bytes) -> None:
-    """Read groups on two processors, for ``read_groups`` to find. What is not in the one spelling is left to it."""
+def derive_by_halves(raw: bytes, cuts: Iterable[tuple[int, ...]]) -> None:
+    """Derive on two processors what groups give at some cut-offs, for ``read_groups`` to find.
+
+    What is not in the one spelling is left to it.
+    """
     digest, middle = digest_of(raw), 1 + raw.find(b"\n", len(raw) // 2)
     one, other = both(partial(_spelled, raw[:middle], digest), partial(_spelled, raw[middle:], digest))
-    if one is not None and other is not None and not {*one.counted.ids} & {*other.counted.ids}:
-        _keep(digest, _joined(one, other))
+    if one is None or other is None or {*one.counted.ids} & {*other.counted.ids}:
+        return
+    groups = _joined(one, other)
+    _keep(digest, groups)
+    sentinels, others = ([name for name in groups.scorers if (name in SENTINELS) == wanted] for wanted in (True, False))
+    for k in cuts:
+        found = both(partial(groups.spreads_of, sentinels, k), partial(groups.spreads_of, others, k))
+        groups.known[k] = found[0] | found[1]
 
 
 def _spelled(raw: bytes, digest: str) -> Groups | None:
