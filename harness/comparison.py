@@ -11,7 +11,7 @@ import msgspec
 
 from evidence.verify import VerifiedRoot
 from harness import diff, rerank_groups, sides
-from harness.answer import Checked, judged, opened
+from harness.answer import Checked, check, judged, opened
 from harness.beside import both
 from harness.diff_values import Diff
 from harness.errors import QualifyError
@@ -40,13 +40,13 @@ def compare(
 
 def check_all(named: Sequence[Named], progress: Progress | None = None) -> list[Checked]:
     """Verify roots and judge them again; two with large ranked sets at once, and of one set what it alone gives is derived once."""
+    if len(named) != 2 or not all(_large(item.root) for item in named):
+        return [check(item.root, item.expect, progress) for item in named]
     roots = [opened(item.root, item.expect, progress) for item in named]
-    work = [partial(judged, item.root, root) for item, root in zip(named, roots, strict=True)]
-    if len(work) != 2 or not all(root.report.ok and _large(root.folder) for root in roots):
-        return [judge() for judge in work]
-    if roots[0].digests[GROUPS] == roots[1].digests[GROUPS]:
+    sets = {root.digests.get(GROUPS) for root in roots}
+    if len(sets) == 1 and None not in sets:
         rerank_groups.derive_by_halves(roots[0].read(GROUPS), _cuts(roots[0]))
-    return [*both(*work)]
+    return [*both(*(partial(judged, item.root, root) for item, root in zip(named, roots, strict=True)))]
 
 
 def _cuts(root: VerifiedRoot) -> set[tuple[int, ...]]:

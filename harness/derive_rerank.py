@@ -52,6 +52,20 @@ class _Scored:
         return agreements(self.reference, self.artifact, self.cuts)
 
 
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """The groups of one step by column, for whoever compares two. Each array has the shape (queries,); what a query does not have is NaN.
+
+    ``artifact`` and ``reference`` are by metric, expected over ties.
+    """
+
+    ids: Sequence[str]
+    candidates: NDArray[np.int64]
+    judged: NDArray[np.int64]
+    artifact: dict[str, NDArray[np.float64]]
+    reference: dict[str, NDArray[np.float64]]
+
+
 class _Column(NamedTuple):
     """One measurement to be: its name and a value a judged group, NaN where a score is not finite."""
 
@@ -106,6 +120,14 @@ def per_query(request: Request, read: Read) -> PerQuery:
         )
     )
     return PerQuery(format=1, rows=rows)
+
+
+def queries(request: Request, read: Read) -> Queries:
+    """The headline metrics of every query, as ``per_query`` has them. Raises ``RecordError``."""
+    scored = _load(request, read)
+    one, other = ({name: found[name].expected for name in HEADLINE} for found in scored.spreads)
+    groups = scored.groups
+    return Queries(groups.counted.ids, groups.gains.sizes, groups.judged, one, other)
 
 
 def limits(request: Request) -> Limits:

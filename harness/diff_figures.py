@@ -11,7 +11,7 @@ import msgspec
 from harness import lineage
 from harness.derive_build import COUNTS
 from harness.derive_raw import raw_bytes
-from harness.diff_values import Compared, Side
+from harness.diff_values import Compared, Rows, Side
 from harness.metrics.catalogue import METRICS, base
 from harness.metrics.direction import better
 from harness.metrics.rerank_names import HEADLINE
@@ -19,7 +19,6 @@ from harness.raw import PerfRaw
 from harness.records import Measurement, Tier, Value, step_folder
 
 if TYPE_CHECKING:
-    from harness.diff_rows import Queries
     from harness.metrics.comparison import Estimate
 
 QUANTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p95_ms": 0.95, "p99_ms": 0.99}
@@ -78,7 +77,7 @@ def compared(
     after: str,
     tier: Tier,
     reason: str,
-    rows: tuple[Queries, Queries] | None = None,
+    rows: Rows | None = None,
 ) -> tuple[Compared, ...]:
     """Every metric of either side in the order of the catalogue. ``reason`` is that of ``why_not``, ``rows`` those of L3."""
     one, other = baseline.measured(before, tier), candidate.measured(after, tier)
@@ -185,7 +184,7 @@ def _number(value: Value) -> float | None:
 
 
 def _estimates(
-    baseline: Side, candidate: Side, before: str, after: str, tier: Tier, rows: tuple[Queries, Queries] | None
+    baseline: Side, candidate: Side, before: str, after: str, tier: Tier, rows: Rows | None
 ) -> dict[str, Estimate]:
     """Intervals from the raw samples: of latencies as ratios, of ranking metrics as differences."""
     if tier == "L1":
@@ -216,7 +215,7 @@ def _of_calls(baseline: Side, candidate: Side, before: str, after: str) -> dict[
 PER_QUERY_METRICS = tuple(name + suffix for name in PER_QUERY for suffix in ("", "_drop"))
 
 
-def _of_queries(rows: tuple[Queries, Queries], seed: int) -> dict[str, Estimate]:
+def _of_queries(rows: Rows, seed: int) -> dict[str, Estimate]:
     """Differences of means over the judged queries, of the artifact and of what it lacks of the reference."""
     import numpy as np
 

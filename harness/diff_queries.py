@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.derive_raw import raw_bytes
-from harness.diff_values import MovedQuery, Reranked, Side
+from harness.diff_values import MovedQuery, Reranked, Rows, Side
 from harness.records import GROUPS, step_folder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from harness.diff_rows import Queries
 
 MOVED_SHOWN, CANDIDATES_SHOWN = 5, 4
 
@@ -31,7 +30,7 @@ class _Group(msgspec.Struct, frozen=True):
 
 
 def moved_queries(
-    baseline: Side, candidate: Side, before: str, after: str, rows: tuple[Queries, Queries]
+    baseline: Side, candidate: Side, before: str, after: str, rows: Rows
 ) -> tuple[tuple[MovedQuery, ...], int]:
     """The queries whose nDCG@10 moved most, the largest change first, and how many moved at all."""
     import numpy as np
@@ -39,7 +38,7 @@ def moved_queries(
     one, other = (side.artifact["ndcg_at_10"] for side in rows)
     change = np.nan_to_num(np.abs(other - one))
     order = np.argsort(-change, kind="stable")[:MOVED_SHOWN]
-    starts = np.concatenate(([0], np.cumsum(rows[1].candidates)))
+    starts = np.concatenate(([0], np.cumsum(rows.candidate.candidates)))
     lines = raw_bytes(candidate.read, GROUPS).split(b"\n") if change.any() else []
     scores = [
         np.frombuffer(raw_bytes(side.read, f"{step_folder('L3', name)}/artifact.f32"), dtype="<f4")

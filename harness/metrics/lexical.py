@@ -117,7 +117,7 @@ class _Part(NamedTuple):
             np.array([times for its in wanted for times in its.values()], dtype=np.float64),
             np.array(list(map(len, documents)), dtype=np.int64),
             np.array(list(map(len, wanted)), dtype=np.int64),
-            np.bincount(words.texts, minlength=len(texts))[: len(texts)],
+            words.counts[: len(texts)],
         )
 
     def scores(self, k1: float, b: float) -> tuple[Floats, Floats]:
@@ -144,10 +144,10 @@ class _Part(NamedTuple):
         """How often one word of each query stands in each document of its group; ``words`` says how many the group has."""
         query = int(self.lengths.sum()) + asked
         near = np.flatnonzero(self.words.keys[: int(words.sum())] == np.repeat(self.words.keys[query], words))
-        text = self.words.texts[near]
         group = np.searchsorted(np.cumsum(words), near, side="right")
-        held = same(self.words, near, query[group])
-        return np.bincount(text[held], minlength=documents).astype(np.float64)
+        held = near[same(self.words, near, query[group])]
+        document = np.searchsorted(np.cumsum(self.lengths), held, side="right")
+        return np.bincount(document, minlength=documents).astype(np.float64)
 
 
 def _per_group(values: NDArray[np.generic], group: Integers, sizes: Integers) -> Integers:

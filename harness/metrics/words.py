@@ -23,15 +23,15 @@ WORD = re.compile(r"\w+")
 class Words(NamedTuple):
     """The words of some texts in their order.
 
-    ``letters`` holds the code points of all texts, lower-cased, a line feed around each; the rest is of shape (words,): where a word
-    begins and ends there, the place of its text, and a key, which equal words share.
+    ``letters`` holds the code points of all texts, lower-cased, a line feed around each; ``begins`` and ``ends``, of shape (words,), say
+    where a word stands there, ``counts``, of shape (texts,), how many words a text has. Equal words have equal ``keys``.
     """
 
     letters: NDArray[np.uint32]
     begins: Integers
     ends: Integers
-    texts: Integers
-    keys: NDArray[np.uint64]
+    counts: Integers
+    keys: NDArray[np.uint32]
 
 
 def tokens(text: str) -> list[str]:
@@ -48,10 +48,8 @@ def cut(texts: Sequence[str]) -> Words:
     begins, ends = edges[::2], edges[1::2]
     limits = 1 + np.cumsum([0, *map(len, lowered)]) + np.arange(len(lowered) + 1)
     counts = np.diff(np.searchsorted(begins, limits))
-    first, last = (letters[places].astype(np.uint64) for places in (begins, ends - 1))
-    size = (ends - begins).astype(np.uint64) & np.uint64(0x3FFFFF)
-    keys = first << np.uint64(43) | last << np.uint64(22) | size  # a code point has 21 bits
-    return Words(letters, begins, ends, np.repeat(np.arange(len(texts)), counts), keys)
+    first, last, size = letters[begins], letters[ends - 1], (ends - begins).astype(np.uint32)
+    return Words(letters, begins, ends, counts, first << np.uint32(21) ^ last << np.uint32(10) ^ size)
 
 
 def same(words: Words, some: Integers, others: Integers) -> NDArray[np.bool_]:
