@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
 
 from harness import derive_notes
 from harness.derive_raw import Read, make, raw_bytes, raw_floats, raw_record
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from harness.metrics.rows import Rows
     from harness.metrics.scored import Bench
     from harness.rerank_groups import Groups
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +103,8 @@ def per_query(request: Request, read: Read) -> PerQuery:
     scored = _load(request, read)
     gains, alike = scored.groups.gains, scored.alike
     sides = [_query_scores(found) for found in scored.spreads]
-    names = tuple(alike)
-    columns = (
-        gains.sizes.tolist(),
-        gains.count(gains.flat > 0).tolist(),
-        zip(*(values.tolist() for values in alike.values()), strict=True),
-    )
+    agreement = _each(alike, lambda values: {name: one for name, one in values.items() if not math.isnan(one)})
+    columns = (gains.sizes.tolist(), gains.count(gains.flat > 0).tolist(), *sides, agreement)
     rows = tuple(
         QueryRow(
             query_id=query_id,
@@ -113,10 +113,10 @@ def per_query(request: Request, read: Read) -> PerQuery:
             judged=0 < positives < size,
             artifact=artifact,
             reference=reference,
-            agreement={name: value for name, value in zip(names, values, strict=True) if value == value},  # noqa: PLR0124 - not NaN
+            agreement=agrees,
         )
-        for query_id, artifact, reference, size, positives, values in zip(
-            scored.groups.counted.ids, *sides, *columns, strict=True
+        for query_id, size, positives, artifact, reference, agrees in zip(
+            scored.groups.counted.ids, *columns, strict=True
         )
     )
     return PerQuery(format=1, rows=rows)
@@ -159,29 +159,33 @@ def _scored(raw: ScoresRaw, groups: Groups, artifact: bytes, reference: bytes, c
 
 
 def _query_scores(found: dict[str, Spread]) -> list[QueryScores | None]:
-    """By group. Most groups share their values with others, as few candidates can be ranked in few ways: those share one record."""
-    names = tuple(found)
-    sides = (zip(*(spread[side].tolist() for spread in found.values()), strict=True) for side in range(3))
-    known: dict[object, QueryScores] = {}
-    rows: list[QueryScores | None] = []
-    for values in zip(*sides, strict=True):
-        if math.isnan(values[0][0]):  # all are NaN, or none is
-            rows.append(None)
-            continue
-        if values not in known:
-            known[values] = _scores(names, *values)
-        rows.append(known[values])
-    return rows
+    """By group; ``worst`` and ``best`` only where the ties leave something open."""
+    import numpy as np
+
+    means = {name: its.expected for name, its in found.items()}
+    rows = _each(means, lambda values: QueryScores(expected=values, worst={}, best={}))
+    differ = np.array([its.best > its.worst for its in found.values()])
+    for place in np.flatnonzero(differ.any(axis=0)).tolist():
+        open_ = [its for its, open_ in zip(found.items(), differ[:, place].tolist(), strict=True) if open_]
+        rows[place] = msgspec.structs.replace(
+            rows[place],
+            worst={name: float(its.worst[place]) for name, its in open_},
+            best={name: float(its.best[place]) for name, its in open_},
+        )
+    without = np.isnan(found["map"].expected).tolist()  # all are NaN, or none is
+    return [None if missing else row for row, missing in zip(rows, without, strict=True)]
 
 
-def _scores(names: Sequence[str], mean: Sequence[float], most: Sequence[float], least: Sequence[float]) -> QueryScores:
-    """``worst`` and ``best`` only where the ties leave something open."""
-    open_ = [place for place in range(len(names)) if most[place] != least[place]]
-    return QueryScores(
-        expected=dict(zip(names, mean, strict=True)),
-        worst={names[place]: least[place] for place in open_},
-        best={names[place]: most[place] for place in open_},
-    )
+def _each(columns: Mapping[str, NDArray[np.float64]], make: Callable[[dict[str, float]], T]) -> list[T]:
+    """What ``make`` gives for the values of each group by name. Few candidates can be ranked in few ways: groups share what is made."""
+    known: dict[tuple[float, ...], T] = {}
+    found: list[T] = []
+    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
+        one = known.get(values)
+        if one is None:
+            one = known[values] = make(dict(zip(columns, values, strict=True)))
+        found.append(one)
+    return found
 
 
 # --- the ranking metrics of the artifact and of the scorers beside it ---------------------------------------------------
