@@ -193,7 +193,7 @@ def _hash(
         if limit_bytes is not None and size > limit_bytes:  # E-SIZE
             raise UnsafeFileError(fault("E-SIZE", path, f"at most {limit_bytes} bytes", f"{size}"))
         hasher, done = blake3(), 0
-        for block in _blocks(file, size):
+        for block in _blocks(file, size, whole=limit_bytes is not None):
             if done == 0 and (found := check_first_bytes(path, block)) is not None:  # E-KIND
                 raise UnsafeFileError(found)
             hasher.update(block)
@@ -207,10 +207,14 @@ def _hash(
         os.close(file)
 
 
-def _blocks(file: int, size: int) -> Iterator[bytes]:
-    """The first `size` bytes of an open file, or what there is of them. Of a big file the next block is read while this one is hashed."""
-    if size <= AHEAD_BYTES:
-        while size > 0 and (block := os.read(file, min(BLOCK_BYTES, size))):
+def _blocks(file: int, size: int, *, whole: bool) -> Iterator[bytes]:
+    """The first `size` bytes of an open file, or what there is of them; at once where they are held in memory as a `whole` anyway.
+
+    Of any other big file the next block is read while this one is hashed.
+    """
+    if whole or size <= AHEAD_BYTES:
+        most = size if whole else BLOCK_BYTES
+        while size > 0 and (block := os.read(file, min(most, size))):
             size -= len(block)
             yield block
         return

@@ -100,8 +100,10 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
 
 def per_query(request: Request, read: Read) -> PerQuery:
     """One row a group: the metrics of artifact and reference, and how alike they rank. Raises ``RecordError``."""
+    import numpy as np
+
     scored = _load(request, read)
-    gains, alike = scored.groups.gains, scored.alike
+    gains, alike = scored.groups.gains, {n: its for n, its in scored.alike.items() if not np.isnan(its).all()}
     sides = [_query_scores(found) for found in scored.spreads]
     agreement = _each(alike, lambda values: {name: one for name, one in values.items() if not math.isnan(one)})
     columns = (gains.sizes.tolist(), gains.count(gains.flat > 0).tolist(), *sides, agreement)
