@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -24,6 +25,8 @@ def both(here: Callable[[], T], there: Callable[[], U]) -> tuple[T, U]:
     """
     if sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
         return here(), there()
+    import multiprocessing
+
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_answer, args=(there, sender), daemon=True)

@@ -118,7 +118,7 @@ def derive_by_halves(raw: bytes, cuts: Iterable[tuple[int, ...]]) -> None:
     What is not in the one spelling is left to it.
     """
     digest, middle = digest_of(raw), 1 + raw.find(b"\n", len(raw) // 2)
-    one, other = both(partial(_spelled, raw[:middle], digest), partial(_spelled, raw[middle:], digest))
+    one, other = both(lambda: _spelled(raw[:middle], digest), lambda: _spelled(raw[middle:], digest))
     if one is None or other is None or {*one.counted.ids} & {*other.counted.ids}:
         return
     groups = _joined(one, other)
