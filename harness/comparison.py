@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from evidence.verify import VerifiedRoot
-from harness import diff, rerank_groups, sides
+from harness import diff, halves, sides
 from harness.answer import Checked, check, judged, opened
 from harness.beside import both
 from harness.diff_values import Diff
@@ -45,7 +45,7 @@ def check_all(named: Sequence[Named], progress: Progress | None = None) -> list[
     roots = [opened(item.root, item.expect, progress) for item in named]
     sets = {root.digests.get(GROUPS) for root in roots}
     if len(sets) == 1 and None not in sets:
-        rerank_groups.derive_by_halves(roots[0].read(GROUPS), _cuts(roots[0]))
+        halves.derive(roots[0].read(GROUPS), _cuts(roots[0]))
     return [*both(*(partial(judged, item.root, root) for item, root in zip(named, roots, strict=True)))]
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evidence.manifest import digest_of
 from harness import data, group_facts
-from harness.beside import both
 from harness.group_facts import Counted
 from harness.metrics.rerank_names import HEADLINE, SENTINELS
 from harness.records import GROUPS
@@ -104,55 +103,24 @@ def read_groups(raw: bytes) -> Groups:
     """The groups of a root. Raises ``LadderError``."""
     digest = digest_of(raw)
     if digest not in _read:
-        found = _spelled(raw, digest)
+        found = spelled(raw, digest)
         if found is None:
             groups = data.read_groups(raw, GROUPS)
             found = columns(groups, digest_of(data.render_groups(groups)))
-        _keep(digest, found)
+        keep(digest, found)
     return _read[digest]
 
 
-def derive_by_halves(raw: bytes, cuts: Iterable[tuple[int, ...]]) -> None:
-    """Derive on two processors what groups give at some cut-offs, for ``read_groups`` to find.
-
-    What is not in the one spelling is left to it.
-    """
-    digest, middle = digest_of(raw), 1 + raw.find(b"\n", len(raw) // 2)
-    one, other = both(lambda: _spelled(raw[:middle], digest), lambda: _spelled(raw[middle:], digest))
-    if one is None or other is None or {*one.counted.ids} & {*other.counted.ids}:
-        return
-    groups = _joined(one, other)
-    _keep(digest, groups)
-    sentinels, others = ([name for name in groups.scorers if (name in SENTINELS) == wanted] for wanted in (True, False))
-    for k in cuts:
-        found = both(partial(groups.spreads_of, sentinels, k), partial(groups.spreads_of, others, k))
-        groups.known[k] = found[0] | found[1]
-
-
-def _spelled(raw: bytes, digest: str) -> Groups | None:
+def spelled(raw: bytes, digest: str) -> Groups | None:
+    """Groups in the one spelling, whose digest this is, or a part of them; None for any other bytes."""
     groups = data.rendered_groups(raw)
     return columns(groups, digest) if groups is not None else None
 
 
-def _keep(digest: str, groups: Groups) -> None:
+def keep(digest: str, groups: Groups) -> None:
+    """Have groups at hand for ``read_groups``, by the digest of their bytes."""
     _read.clear()
     _read[digest] = groups
-
-
-def _joined(one: Groups, other: Groups) -> Groups:
-    """The groups of both."""
-    import numpy as np
-
-    from harness.metrics.lexical import Lexical
-    from harness.metrics.rows import Rows
-
-    return Groups(
-        counted=one.counted.joined(other.counted),
-        gains=Rows(
-            np.concatenate((one.gains.flat, other.gains.flat)), np.concatenate((one.gains.sizes, other.gains.sizes))
-        ),
-        lexical=Lexical(*map(np.concatenate, zip(one.lexical, other.lexical, strict=True))),
-    )
 
 
 def columns(groups: Sequence[data.Group], digest: str) -> Groups:

@@ -20,10 +20,10 @@ groups = st.lists(st.tuples(odd, st.lists(odd, max_size=4)), max_size=6)
 
 def one_by_one(query: str, documents: list[str]) -> list[float]:
     """BM25 by its formula, a word and a document at a time."""
-    cut = [lexical.tokens(document) for document in documents]
+    cut = [words.tokens(document) for document in documents]
     mean = sum(map(len, cut)) / len(cut) if any(cut) else 1.0
     scores = [0.0] * len(documents)
-    for word, times in Counter(lexical.tokens(query)).items():
+    for word, times in Counter(words.tokens(query)).items():
         holding = sum(word in its for its in cut)
         idf = math.log(1 + (len(cut) - holding + 0.5) / (holding + 0.5))
         for place, its in enumerate(cut):
@@ -33,8 +33,8 @@ def one_by_one(query: str, documents: list[str]) -> list[float]:
 
 
 def test_words_are_lower_case_runs_of_word_characters() -> None:
-    assert lexical.tokens("Don't STOP: os.path_join, É2!") == ["don", "t", "stop", "os", "path_join", "é2"]
-    assert lexical.tokens(" ... ") == []
+    assert words.tokens("Don't STOP: os.path_join, É2!") == ["don", "t", "stop", "os", "path_join", "é2"]
+    assert words.tokens(" ... ") == []
 
 
 def test_bm25_equals_the_formula_worked_by_hand() -> None:
@@ -91,9 +91,9 @@ def test_groups_scored_together_get_what_each_gets_by_the_formula_to_the_last_bi
     assert scores.bm25.tolist() == [one for group in found for one in one_by_one(*group)]
     assert scores.length.tolist() == [len(text) for _, documents in found for text in documents]
     shares = [
-        len(wanted & {*lexical.tokens(text)}) / len(wanted) if wanted else 0.0
+        len(wanted & {*words.tokens(text)}) / len(wanted) if wanted else 0.0
         for query, documents in found
-        for wanted in [{*lexical.tokens(query)}]
+        for wanted in [{*words.tokens(query)}]
         for text in documents
     ]
     assert scores.overlap.tolist() == shares

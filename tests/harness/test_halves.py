@@ -7,10 +7,10 @@ import os
 import numpy as np
 import pytest
 
-from harness import data, rerank_groups
+from harness import data, halves, rerank_groups
 from harness.data import Doc, Group
 from harness.errors import LadderError
-from harness.rerank_groups import Groups, derive_by_halves, read_groups
+from harness.rerank_groups import Groups, read_groups
 
 CUTS = (3, 10)
 
@@ -46,27 +46,27 @@ def test_groups_read_by_halves_are_those_read_at_once_with_the_same_metrics() ->
     at_once = read_groups(raw)
     found = at_once.spreads(CUTS)
     rerank_groups._read.clear()
-    derive_by_halves(raw, [CUTS])
-    halves = read_groups(raw)
-    assert halves is not at_once
-    assert same(halves, at_once)
-    assert halves.known.keys() == {CUTS}
+    halves.derive(raw, [CUTS])
+    joined = read_groups(raw)
+    assert joined is not at_once
+    assert same(joined, at_once)
+    assert joined.known.keys() == {CUTS}
     for name, metrics in at_once.spreads(CUTS).items():
         for metric, spread in metrics.items():
-            assert all(map(np.array_equal, halves.known[CUTS][name][metric], spread, [True] * 3)), (name, metric)
+            assert all(map(np.array_equal, joined.known[CUTS][name][metric], spread, [True] * 3)), (name, metric)
     assert found["random"] is found["constant"]
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_few_groups_are_read_all_the_same(count: int) -> None:
     raw = data.render_groups(made(count))
-    derive_by_halves(raw, [CUTS])
+    halves.derive(raw, [CUTS])
     assert read_groups(raw).counted.ids == [f"q{number}" for number in range(count)]
 
 
 def test_one_name_in_both_halves_is_refused_with_its_lines() -> None:
     raw = data.render_groups([*made(6), *made(1)])
-    derive_by_halves(raw, [CUTS])
+    halves.derive(raw, [CUTS])
     with pytest.raises(
         LadderError, match=r"line 7: expected each query_id once, got 'q0', as line 1; correct the line$"
     ):
@@ -76,5 +76,5 @@ def test_one_name_in_both_halves_is_refused_with_its_lines() -> None:
 def test_another_spelling_is_read_with_care_and_counted_by_the_one_spelling() -> None:
     sealed = data.render_groups(made(6))
     spelled = sealed.replace(b'"query":', b'"query": ')
-    derive_by_halves(spelled, [CUTS])
+    halves.derive(spelled, [CUTS])
     assert same(read_groups(spelled), read_groups(sealed))
