@@ -105,7 +105,8 @@ def per_query(request: Request, read: Read) -> PerQuery:
     scored = _load(request, read)
     gains, alike = scored.groups.gains, {n: its for n, its in scored.alike.items() if not np.isnan(its).all()}
     sides = [_query_scores(found) for found in scored.spreads]
-    agreement = _each(alike, lambda values: {name: one for name, one in values.items() if not math.isnan(one)})
+    said = _each(alike, lambda values: {name: one for name, one in values.items() if not math.isnan(one)})
+    agreement = said if alike else [{}] * len(scored.groups)
     columns = (gains.sizes.tolist(), gains.count(gains.flat > 0).tolist(), *sides, agreement)
     rows = tuple(
         QueryRow(
