@@ -111,23 +111,13 @@ def rejudge(read: Read, paths: Collection[str], digests: Mapping[str, str] | Non
     outcomes: dict[tuple[str, Tier], Outcome] = {}
     counted: dict[tuple[str, Tier], tuple[Measurement, ...]] = {}
     queries: dict[str, Queries] = {}
-    for target in found.plan.targets:
-        for step in target.steps:
-            left = found.steps.get((target.name, step.tier))
-            if left is None:  # that it may be missing is E-STEP, which evidence looked at
-                continue
-            if (target.name, step.tier) in found.preserved:
-                derived = _carried(found, target, step, read, paths)
-            else:
-                artifact = records.artifact_place(found.lineage, target.name)
-                request = plan.request(found.plan, plan_digest, target, step.tier, artifact)
-                derived = _step(request, step, left, here)
-            faults += derived.faults
-            faults += sealed_files.missing(records.step_folder(step.tier, target.name), left.outcome, paths)
-            if derived.outcome.findings:
-                counted[target.name, step.tier] = derived.measured
-                queries |= {target.name: derived.queries} if derived.queries is not None else {}
-            outcomes[target.name, step.tier] = derived.outcome
+    for (target, tier), derived in _steps(found, here, plan_digest, paths):
+        folder = records.step_folder(tier, target)
+        faults += (*derived.faults, *sealed_files.missing(folder, found.steps[target, tier].outcome, paths))
+        outcomes[target, tier] = derived.outcome
+        if derived.outcome.findings:
+            counted[target, tier] = derived.measured
+            queries |= {target: derived.queries} if derived.queries is not None else {}
     gates, lock, beside = recheck_gates.beside(found, read)
     faults += beside
     claim = judge.qualification(
@@ -172,6 +162,21 @@ class _Derived(NamedTuple):
     measured: tuple[Measurement, ...]
     faults: list[Fault]
     queries: Queries | None
+
+
+def _steps(
+    found: RootRecords, where: Where, plan_digest: str, paths: Collection[str]
+) -> Iterator[tuple[tuple[str, Tier], _Derived]]:
+    """Every step that is there, by target and tier. That one may be missing is E-STEP, which evidence looked at."""
+    for target in found.plan.targets:
+        for step in target.steps:
+            key = target.name, step.tier
+            if key in found.preserved:
+                yield key, _carried(found, target, step, where.read, paths)
+            elif key in found.steps:
+                artifact = records.artifact_place(found.lineage, target.name)
+                request = plan.request(found.plan, plan_digest, target, step.tier, artifact)
+                yield key, _step(request, step, found.steps[key], where)
 
 
 def _carried(
