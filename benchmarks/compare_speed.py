@@ -265,9 +265,10 @@ def _history(folder: Path, source: Path, roots: int, targets: int) -> None:
         many(template, runs, roots)
     files = sum(1 for path in runs.rglob("*") if path.is_file())
     timed(["history", str(runs)])  # the page cache
+    before = _children()
     seconds, code = timed(["history", str(runs)])
     print(f"history  {roots} roots of {targets} targets ({files:,} files): {seconds:.2f} s, exit {code} (bar 3 s)")
-    print(f"         user and system time: {_children():.2f} s")
+    print(f"         user and system time: {_children() - before:.2f} s")
 
 
 def _diff(folder: Path, source: Path, queries: int, candidates: int) -> None:
@@ -282,13 +283,15 @@ def _diff(folder: Path, source: Path, queries: int, candidates: int) -> None:
     found = [rejudge(root.read, root.paths, root.digests) for root in opened]
     judged = time.perf_counter() - begin - hashed
     assert not any(one.faults for one in found), [one.faults[:3] for one in found]
+    before = _children()
     seconds, code = timed(["diff", *map(str, sides)])
     print(f"diff     two roots of {queries:,} queries x {candidates}: {seconds:.2f} s, exit {code} (bar 3 s)")
+    print(f"         user and system time: {_children() - before:.2f} s")
     print(f"         of that, in this process: hashing {hashed:.2f} s, judging both again {judged:.2f} s")
 
 
 def _children() -> float:
-    """Processor seconds of the last command, which a busy machine stretches less than wall time."""
+    """Processor seconds of all commands so far, which a busy machine stretches less than wall time."""
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
     return now.ru_utime + now.ru_stime
 

@@ -91,8 +91,8 @@ def main() -> None:
     files = made(asked.groups, asked.candidates)
     step = request(LIMITS, RerankOptions(data="groups.jsonl"))  # limits that need every kind of metric
     print(f"{asked.groups:,} groups x {asked.candidates} candidates, {len(names(cuts(LIMITS)))} ranking metrics")
-    groups = timed("reading the groups", lambda: read_groups(files[GROUPS]))
-    timed("BM25 and the other scorers that look at texts", lambda: groups.scorers)
+    groups = timed("reading the groups, BM25 and the other scorers of texts", lambda: read_groups(files[GROUPS]))
+    timed("the metrics of the scorers without a model", lambda: groups.spreads(cuts(LIMITS)))
     found = timed("every metric with its interval", lambda: derive_rerank.measurements(step, files.__getitem__))
     timed("the rows of the queries", lambda: derive_rerank.per_query(step, files.__getitem__))
     with_interval = sum(m.interval is not None for m in found)

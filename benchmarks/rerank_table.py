@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.data import Group
+from harness.data import read_groups as read_texts
 from harness.metrics.ranking import spreads
 from harness.metrics.rerank_names import HEADLINE, SENTINELS
 from harness.metrics.rows import Rows
@@ -53,10 +55,10 @@ def peers(scores: Sequence[Any], gains: Sequence[Any]) -> Peers:
     )
 
 
-def scorers(groups: Groups) -> dict[str, Rows]:
+def scorers(groups: Groups, texts: Sequence[Group]) -> dict[str, Rows]:
     """The quickstart reranker's logits, and the scorers beside it."""
     model = Reranker(MODEL)
-    found = Rows.of(model.score(g.query, [doc.text for doc in g.candidates]) for g in groups.groups)
+    found = Rows.of(model.score(g.query, [doc.text for doc in g.candidates]) for g in texts)
     beside = {**groups.scorers, "reversed": found.like(-found.flat)}
     return {"quickstart": found} | {name: beside[name] for name in ("bm25", "source_order", "oracle", *SENTINELS)}
 
@@ -78,15 +80,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
     for path in parser.parse_args().files:
-        groups = read_groups(path.read_bytes())
+        raw = path.read_bytes()
+        groups = read_groups(raw)
         gains = [groups.gains[place] for place in groups.judged]
         sizes = [len(row) for row in gains]
-        print(
-            f"\n{path.name}: {len(gains)} judged groups of {len(groups.groups)}, {min(sizes)} to {max(sizes)} candidates\n"
-        )
+        print(f"\n{path.name}: {len(gains)} judged groups of {len(groups)}, {min(sizes)} to {max(sizes)} candidates\n")
         heads = ["scorer", "nDCG@10", "pytrec_eval", "mteb", "MRR@10", "mteb", "MAP", "pytrec_eval", "mteb"]
         print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
-        for name, rows in scorers(groups).items():
+        for name, rows in scorers(groups, read_texts(raw, path.name)).items():
             print(f"| {' | '.join([name, *cells([rows[place] for place in groups.judged], gains)])} |")
 
 

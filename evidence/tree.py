@@ -170,7 +170,7 @@ def _hash(at: int, name: str, path: str, seen: Callable[[Block], None] | None, l
         if limit_bytes is not None and size > limit_bytes:  # E-SIZE
             raise UnsafeFileError(fault("E-SIZE", path, f"at most {limit_bytes} bytes", f"{size}"))
         hasher, done = blake3(), 0
-        for block in _blocks(file, size):
+        for block in _blocks(file, size, whole=limit_bytes is not None):
             if done == 0 and (found := check_first_bytes(path, block)) is not None:  # E-KIND
                 raise UnsafeFileError(found)
             hasher.update(block)
@@ -184,10 +184,14 @@ def _hash(at: int, name: str, path: str, seen: Callable[[Block], None] | None, l
         os.close(file)
 
 
-def _blocks(file: int, size: int) -> Iterator[Block]:
-    """The first `size` bytes of an open file, or what there is of them; of a big file, read by a thread while others are hashed."""
-    if size <= BIG_BYTES:
-        while data := os.read(file, min(BLOCK_BYTES, size)):
+def _blocks(file: int, size: int, *, whole: bool) -> Iterator[Block]:
+    """The first `size` bytes of an open file, or what there is of them; in one read where they are held as a `whole` anyway.
+
+    Of any other big file a thread reads what comes next while this is hashed.
+    """
+    if whole or size <= BIG_BYTES:
+        most = size if whole else BLOCK_BYTES
+        while data := os.read(file, min(most, size)):
             size -= len(data)
             yield data
         return

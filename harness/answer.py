@@ -67,10 +67,19 @@ def check(root: Path, expect: str | None = None, progress: Callable[[int, int], 
 
     Raises ``AskedWrongly`` when there is no folder at ``root``: nothing was looked at, so nothing is said of evidence.
     """
+    return judged(root, opened(root, expect, progress))
+
+
+def opened(root: Path, expect: str | None, progress: Callable[[int, int], None] | None) -> VerifiedRoot:
+    """Rehash a root: the first half of ``check``."""
     if not root.is_dir():
         got = "something else" if root.exists() else "nothing"
         raise AskedWrongly(f"{root}: expected the folder of a root, got {got}; check the path")
-    opened = open_root(root, expect, progress)
+    return open_root(root, expect, progress)
+
+
+def judged(root: Path, opened: VerifiedRoot) -> Checked:
+    """Judge a root again: the second half of ``check``."""
     return Checked(root, opened, rejudge(opened.read, opened.paths, opened.digests) if opened.report.ok else None)
 
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness import diff, sides
-from harness.answer import Checked, check
+from evidence.verify import VerifiedRoot
+from harness import diff, halves, sides
+from harness.answer import Checked, check, judged, opened
+from harness.beside import both
 from harness.diff_values import Diff
+from harness.errors import QualifyError
 from harness.gate import Gates
-from harness.records import GROUPS
+from harness.metrics import rerank_names
+from harness.records import GROUPS, PLAN, Plan, from_json
 from harness.report import diff_view, parts
 from harness.sides import Named, Progress
 
 LARGE_BYTES = 4 << 20
-"""A ranked set of this size takes longer to judge again than another process takes to start."""
+"""A ranked set of this size takes longer to judge again than a copy of this process takes to start."""
 
 
 def compare(
@@ -60,13 +65,24 @@ def _check_beside(named: Named, folder: Path, progress: Progress | None) -> tupl
 
 
 def check_all(named: Sequence[Named], progress: Progress | None = None) -> list[Checked]:
-    """Verify roots and judge them again; where each holds a large ranked set, each in a process of its own."""
-    if len(named) < 2 or not all(_large(item.root) for item in named):
+    """Verify roots and judge them again; two with large ranked sets at once, and of one set what it alone gives is derived once."""
+    if len(named) != 2 or not all(_large(item.root) for item in named):
         return [check(item.root, item.expect, progress) for item in named]
-    from concurrent.futures import ProcessPoolExecutor
+    roots = [opened(item.root, item.expect, progress) for item in named]
+    sets = {root.digests.get(GROUPS) for root in roots}
+    if len(sets) == 1 and None not in sets:
+        halves.derive(roots[0].read(GROUPS), _cuts(roots[0]))
+    return [*both(*(partial(judged, item.root, root) for item, root in zip(named, roots, strict=True)))]
 
-    with ProcessPoolExecutor(len(named)) as pool:
-        return list(pool.map(check, [item.root for item in named], [item.expect for item in named]))
+
+def _cuts(root: VerifiedRoot) -> set[tuple[int, ...]]:
+    """The cut-offs at which its plan looks at rankings; none where the plan cannot be read, which is for the judge to say."""
+    try:
+        plan = from_json(root.read(PLAN), Plan, PLAN)
+    except QualifyError:
+        return set()
+    steps = (step for target in plan.targets for step in target.steps if step.tier == "L3")
+    return {rerank_names.cuts(step.limits) for step in steps}
 
 
 def _large(root: Path) -> bool:

@@ -23,7 +23,8 @@ from harness.records import PAIRS, DataFact, Record
 
 T = TypeVar("T", bound=Record)
 
-Name = Annotated[str, msgspec.Meta(pattern=r"\S")]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Written = Annotated[str, msgspec.Meta(pattern=r"\S")]
 Text = Annotated[str, msgspec.Meta(min_length=0)]
 Gain = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 
@@ -32,7 +33,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Doc(Record, frozen=True, gc=False):
-    """One candidate document. ``gain`` is its relevance: 0 is not relevant, more is better."""
+    """One candidate document. ``gain`` is its relevance: 0 is not relevant, more is better. Of a name something shows."""
 
     id: Name
     text: Text
@@ -53,35 +54,56 @@ _GROUPS = msgspec.json.Decoder(Group)
 class Pair(Record, frozen=True):
     """One query and one document. ``stratum`` says what kind of text it is (``long``, ``emoji``), empty when not given."""
 
-    query: Name
+    query: Written
     document: Text
     stratum: Text = ""
+
+
+class _WrittenDoc(Record, frozen=True):
+    id: Written
+    text: Text
+    gain: Gain
+
+
+class _WrittenGroup(Record, frozen=True):
+    """A ``Group`` that is read with care: that a name is not blank takes as long to look at as all the rest."""
+
+    query_id: Written
+    query: Written
+    candidates: Annotated[tuple[_WrittenDoc, ...], msgspec.Meta(min_length=1)]
 
 
 class _Labelled(Record, frozen=True):
     """A group as two lists of text, relevant and not."""
 
-    query: Name
+    query: Written
     positive: tuple[Text, ...]
     negative: tuple[Text, ...]
 
 
 def read_groups(data: bytes, where: str) -> tuple[Group, ...]:
     """Groups from JSONL. Raises ``LadderError`` with line and key; ``where`` is the file's name in messages."""
-    rendered = _rendered_groups(data)
+    rendered = rendered_groups(data)
     return rendered if rendered is not None else _written_groups(data, where)
 
 
-def _rendered_groups(data: bytes) -> tuple[Group, ...] | None:
+def rendered_groups(data: bytes) -> tuple[Group, ...] | None:
     """Groups in the spelling that is sealed, so that no key comes twice; None for any other bytes, which are read with care."""
     try:
         groups = _GROUPS.decode_lines(data)
     except (ValueError, RecursionError, msgspec.MsgspecError):
         return None
-    whole = groups and all(len({doc.id for doc in group.candidates}) == len(group.candidates) for group in groups)
-    if not whole or len({group.query_id for group in groups}) < len(groups) or render_groups(groups) != data:
+    if not groups or not all(map(_sound, groups)):
+        return None
+    if len({group.query_id for group in groups}) < len(groups) or render_groups(groups) != data:
         return None
     return tuple(groups)
+
+
+def _sound(group: Group) -> bool:
+    """Whether no name is blank, and each candidate's id is its own."""
+    ids = {doc.id for doc in group.candidates}
+    return len(ids) == len(group.candidates) and not any(map(str.isspace, (group.query_id, group.query, *ids)))
 
 
 def _written_groups(data: bytes, where: str) -> tuple[Group, ...]:
@@ -94,7 +116,9 @@ def _written_groups(data: bytes, where: str) -> tuple[Group, ...]:
             expected = "the keys query_id, query, candidates, or the keys query, positive, negative"
             _refuse(where, number, expected, f"the keys {', '.join(map(str, row)) or 'none'}"[:80])
         group = (
-            _value(row, Group, where, number) if graded else _from_labels(_value(row, _Labelled, where, number), number)
+            _from_graded(_value(row, _WrittenGroup, where, number))
+            if graded
+            else _from_labels(_value(row, _Labelled, where, number), number)
         )
         if not group.candidates:
             _refuse(where, number, "at least one positive or negative", "none")
@@ -140,6 +164,11 @@ def pair_facts(pairs: Sequence[Pair], *, source: str) -> DataFact:
         rows=len(pairs),
         notes=tuple(f"{count} of stratum {name}" for name, count in sorted(strata.items())),
     )
+
+
+def _from_graded(row: _WrittenGroup) -> Group:
+    docs = tuple(Doc(id=doc.id, text=doc.text, gain=doc.gain) for doc in row.candidates)
+    return Group(query_id=row.query_id, query=row.query, candidates=docs)
 
 
 def _from_labels(row: _Labelled, number: int) -> Group:

@@ -71,7 +71,8 @@ def _bound(bench: Bench, limits: Limits) -> float:
     """Hoeffding's bound for the limit that is hardest to meet at random; 1.0 where none says more."""
     most = 1.0
     plain = {name: name.removesuffix("_best").removesuffix("_worst") for name in limits}  # a random order has no ties
-    columns = bench.columns(bench.reference.like(np.zeros(bench.reference.flat.size)), [*dict.fromkeys(plain.values())])
+    tied = bench.reference.like(np.zeros(bench.reference.flat.size))
+    columns = bench.columns(tied, [*dict.fromkeys(plain.values())], bench.of_random)
     for name, limit in limits.items():
         column = columns[plain[name]][bench.counted(name)]
         if not len(column):

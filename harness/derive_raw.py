@@ -30,6 +30,20 @@ def raw_bytes(read: Read, path: str) -> bytes:
         ) from error
 
 
+def kept(read: Read, wanted: str) -> Read:
+    """A reader that has one file at hand once it was read, which may be large and is asked for often."""
+    found: list[bytes] = []
+
+    def again(path: str) -> bytes:
+        if path != wanted:
+            return read(path)
+        if not found:
+            found.append(read(path))
+        return found[0]
+
+    return again
+
+
 def raw_record(read: Read, path: str, kind: type[Kind]) -> Kind:
     """A raw JSON record. Raises ``RecordError``."""
     return from_json(raw_bytes(read, path), kind, path)

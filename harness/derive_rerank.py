@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
 
 from harness import derive_notes
 from harness.derive_raw import Read, make, raw_bytes, raw_floats, raw_record
@@ -18,19 +22,52 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from harness.metrics.ranking import Spread
+    from harness.metrics.ranked import Spread
     from harness.metrics.rows import Rows
     from harness.metrics.scored import Bench
     from harness.rerank_groups import Groups
 
+T = TypeVar("T")
 
-class _Scored(NamedTuple):
-    """The groups and the logits of both sides."""
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """The groups and the logits of both sides; what is derived from them for the means and for the rows is derived once."""
 
     raw: ScoresRaw
     groups: Groups
     artifact: Rows
     reference: Rows
+    cuts: tuple[int, ...]
+
+    @cached_property
+    def spreads(self) -> tuple[dict[str, Spread], dict[str, Spread]]:
+        """The metrics of artifact and reference in every group."""
+        from harness.metrics.ranking import spreads
+
+        one, other = (spreads(side, self.groups.gains, self.cuts) for side in (self.artifact, self.reference))
+        return one, other
+
+    @cached_property
+    def alike(self) -> dict[str, NDArray[np.float64]]:
+        """How alike artifact and reference rank each group."""
+        from harness.metrics.scored import agreements
+
+        return agreements(self.reference, self.artifact, self.cuts)
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """The groups of one step by column, for whoever compares two. Each array has the shape (queries,); what a query does not have is NaN.
+
+    ``artifact`` and ``reference`` are by metric, expected over ties.
+    """
+
+    ids: Sequence[str]
+    candidates: NDArray[np.int64]
+    judged: NDArray[np.int64]
+    artifact: dict[str, NDArray[np.float64]]
+    reference: dict[str, NDArray[np.float64]]
 
 
 class _Column(NamedTuple):
@@ -47,7 +84,7 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
     scored = _load(request, read)
     pairs, seconds = scored.raw.shape[0], scored.raw.artifact_seconds
     return [
-        make("groups", len(scored.groups.groups)),
+        make("groups", len(scored.groups)),
         make("judged_groups", len(scored.groups.judged)),
         make("scored_pairs", pairs, note=derive_notes.lengths(scored.raw)),
         make("non_finite_scores", non_finite_count(scored.artifact.flat, scored.reference.flat)),
@@ -63,34 +100,37 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
 
 def per_query(request: Request, read: Read) -> PerQuery:
     """One row a group: the metrics of artifact and reference, and how alike they rank. Raises ``RecordError``."""
-    from harness.metrics.ranking import spreads
-    from harness.metrics.scored import agreements
+    import numpy as np
 
     scored = _load(request, read)
-    gains, cuts = scored.groups.gains, rerank_names.cuts(limits(request))
-    sides = [_query_scores(spreads(side, gains, cuts)) for side in (scored.artifact, scored.reference)]
-    alike = agreements(scored.reference, scored.artifact, cuts)
-    names = tuple(alike)
-    columns = (
-        gains.sizes.tolist(),
-        gains.count(gains.flat > 0).tolist(),
-        zip(*(alike[n].tolist() for n in names), strict=True),
-    )
+    gains, alike = scored.groups.gains, {n: its for n, its in scored.alike.items() if not np.isnan(its).all()}
+    sides = [_query_scores(found) for found in scored.spreads]
+    said = _each(alike, lambda values: {name: one for name, one in values.items() if not math.isnan(one)})
+    agreement = said if alike else [{}] * len(scored.groups)
+    columns = (gains.sizes.tolist(), gains.count(gains.flat > 0).tolist(), *sides, agreement)
     rows = tuple(
         QueryRow(
-            query_id=group.query_id,
+            query_id=query_id,
             candidates=size,
             positives=positives,
             judged=0 < positives < size,
             artifact=artifact,
             reference=reference,
-            agreement={name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)},
+            agreement=agrees,
         )
-        for group, artifact, reference, size, positives, values in zip(
-            scored.groups.groups, *sides, *columns, strict=True
+        for query_id, size, positives, artifact, reference, agrees in zip(
+            scored.groups.counted.ids, *columns, strict=True
         )
     )
     return PerQuery(format=1, rows=rows)
+
+
+def queries(request: Request, read: Read) -> Queries:
+    """The headline metrics of every query, as ``per_query`` has them. Raises ``RecordError``."""
+    scored = _load(request, read)
+    one, other = ({name: found[name].expected for name in HEADLINE} for found in scored.spreads)
+    groups = scored.groups
+    return Queries(groups.counted.ids, groups.gains.sizes, groups.judged, one, other)
 
 
 def limits(request: Request) -> Limits:
@@ -103,38 +143,52 @@ def _load(request: Request, read: Read) -> _Scored:
 
     raw = raw_record(read, f"{request.step}/scores.json", ScoresRaw)
     groups = read_groups(raw_bytes(read, GROUPS))
-    count, pairs = len(groups.gains), groups.gains.flat.size
+    count, pairs = len(groups), groups.gains.flat.size
     if raw.shape[0] != pairs or raw.groups != count:
         raise RecordError(
             f"{request.step}/scores.json: expected {count} groups of {pairs} pairs, as in {GROUPS},"
             f" got {raw.groups} of {raw.shape[0]}; the root is not whole"
         )
-    artifact, reference = (
-        groups.gains.like(raw_floats(read, f"{request.step}/{side}.f32", pairs)) for side in ("artifact", "reference")
-    )
-    return _Scored(raw, groups, artifact, reference)
+    sides = (raw_floats(read, f"{request.step}/{side}.f32", pairs).tobytes() for side in ("artifact", "reference"))
+    return _scored(raw, groups, *sides, rerank_names.cuts(limits(request)))
+
+
+@lru_cache(maxsize=1)
+def _scored(raw: ScoresRaw, groups: Groups, artifact: bytes, reference: bytes, cuts: tuple[int, ...]) -> _Scored:
+    import numpy as np
+
+    one, other = (groups.gains.like(np.frombuffer(side, dtype="<f4")) for side in (artifact, reference))
+    return _Scored(raw, groups, one, other, cuts)
 
 
 def _query_scores(found: dict[str, Spread]) -> list[QueryScores | None]:
     """By group; ``worst`` and ``best`` only where the ties leave something open."""
-    names = tuple(found)
-    expected, best, worst = (
-        list(zip(*(spread[side].tolist() for spread in found.values()), strict=True)) for side in range(3)
-    )
-    rows: list[QueryScores | None] = []
-    for mean, most, least in zip(expected, best, worst, strict=True):
-        if math.isnan(mean[0]):  # all are NaN, or none is
-            rows.append(None)
-            continue
-        open_ = [] if most == least else [place for place in range(len(names)) if most[place] != least[place]]
-        rows.append(
-            QueryScores(
-                expected=dict(zip(names, mean, strict=True)),
-                worst={names[place]: least[place] for place in open_},
-                best={names[place]: most[place] for place in open_},
-            )
+    import numpy as np
+
+    means = {name: its.expected for name, its in found.items()}
+    rows = _each(means, lambda values: QueryScores(expected=values, worst={}, best={}))
+    differ = np.array([its.best > its.worst for its in found.values()])
+    for place in np.flatnonzero(differ.any(axis=0)).tolist():
+        open_ = [its for its, open_ in zip(found.items(), differ[:, place].tolist(), strict=True) if open_]
+        rows[place] = msgspec.structs.replace(
+            rows[place],
+            worst={name: float(its.worst[place]) for name, its in open_},
+            best={name: float(its.best[place]) for name, its in open_},
         )
-    return rows
+    without = np.isnan(found["map"].expected).tolist()  # all are NaN, or none is
+    return [None if missing else row for row, missing in zip(rows, without, strict=True)]
+
+
+def _each(columns: Mapping[str, NDArray[np.float64]], make: Callable[[dict[str, float]], T]) -> list[T]:
+    """What ``make`` gives for the values of each group by name. Few candidates can be ranked in few ways: groups share what is made."""
+    known: dict[tuple[float, ...], T] = {}
+    found: list[T] = []
+    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
+        one = known.get(values)
+        if one is None:
+            one = known[values] = make(dict(zip(columns, values, strict=True)))
+        found.append(one)
+    return found
 
 
 # --- the ranking metrics of the artifact and of the scorers beside it ---------------------------------------------------
@@ -143,26 +197,39 @@ def _query_scores(found: dict[str, Spread]) -> list[QueryScores | None]:
 def _ranking(request: Request, scored: _Scored) -> list[Measurement]:
     """Means with intervals, the rows of other scorers, and the chance that ranking at random passes."""
     from harness import derive_chance
+    from harness.metrics.ranking import spreads
     from harness.metrics.scored import Bench
 
-    asked, judged = limits(request), scored.groups.judged
-    cuts = rerank_names.cuts(asked)
-    if not len(judged):
+    asked, groups, cuts = limits(request), scored.groups, scored.cuts
+    if not len(groups.judged):
         return _nothing(cuts, asked)
     resamples = request.options.L3.resamples if request.options.L3 is not None else 10_000
-    artifact, reference, gains = (
-        side.take(judged) for side in (scored.artifact, scored.reference, scored.groups.gains)
+    artifact, reference, gains = map(groups.of_judged, (scored.artifact, scored.reference, groups.gains))
+    scorers = {
+        **groups.scorers,
+        "reversed": scored.reference.like(-scored.reference.flat),
+        "reference": scored.reference,
+    }
+    of_judged = {name: groups.of_judged(scores) for name, scores in scorers.items()}
+    own, theirs = (
+        scored.spreads
+        if reference is scored.reference
+        else (spreads(side, gains, cuts) for side in (artifact, reference))
     )
-    scorers = scored.groups.scorers | {"reversed": scored.reference.like(-scored.reference.flat)}
-    by_scores = {id(scores): scores.take(judged) for scores in scorers.values()}
-    of_judged = {name: by_scores[id(scores)] for name, scores in scorers.items()}
-    bench = Bench.of(gains, reference, {name: of_judged[name] for name in SENTINELS}, cuts)
-    columns = [_Column(name, values) for name, values in bench.columns(artifact, rerank_names.names(cuts)).items()]
-    columns += _rows(bench, {**of_judged, "reference": reference}, asked)
-    found = _means(bench, columns, request.seed, resamples)
+    known = {
+        **groups.spreads(cuts),
+        "reversed": spreads(of_judged["reversed"], gains, cuts),
+        "reference": theirs,
+    }
+    bench = Bench.of(gains, reference, known, cuts)
+    alike = {name: values[groups.judged] for name, values in scored.alike.items()}
+    found = bench.columns(artifact, rerank_names.names(cuts), own, alike)
+    columns = [_Column(name, values) for name, values in found.items()]
+    columns += _rows(bench, of_judged, known, asked)
+    means = _means(bench, columns, request.seed, resamples)
     passed = derive_chance.random_passes(bench, asked, request.seed, resamples)
     return [
-        *found,
+        *means,
         make("random_pass_chance", passed.value, interval=passed.interval, samples=passed.draws, note=passed.note),
     ]
 
@@ -179,12 +246,12 @@ def _row_names(cuts: Sequence[int]) -> list[tuple[str, str]]:
     return [(name, scorer) for name in names for scorer in rerank_names.SCORERS]
 
 
-def _rows(bench: Bench, scorers: dict[str, Rows], asked: Limits) -> list[_Column]:
+def _rows(bench: Bench, scorers: dict[str, Rows], known: dict[str, dict[str, Spread]], asked: Limits) -> list[_Column]:
     """The headline metrics of every scorer, and for the sentinels whatever the limits look at."""
     rows, in_place = _row_names(bench.cuts), rerank_names.asked(asked)
     headline = list(dict.fromkeys(name for name, _ in rows))
     values = {
-        scorer: bench.columns(scores, [*headline, *(in_place if scorer in SENTINELS else ())])
+        scorer: bench.columns(scores, [*headline, *(in_place if scorer in SENTINELS else ())], known[scorer])
         for scorer, scores in scorers.items()
     }
     found = [_Column(f"row_{name}.{scorer}", values[scorer][name]) for name, scorer in rows]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from harness import diff_figures, diff_identity, diff_queries
-from harness.diff_values import ABSENT, About, Diff, Side, State, StepDiff
+from harness.diff_values import ABSENT, About, Diff, Side, State, StepDiff, rows
 from harness.errors import AskedWrongly
 from harness.policy import Identity
 from harness.records import TIERS, Tier
@@ -75,9 +75,8 @@ def _step(baseline: Side, candidate: Side, before: str | None, after: str | None
         reason = f"the {side} has no figures: {verdict}"
     else:
         reason = diff_figures.why_not(baseline, candidate, one, other, tier)
-    moved, count = (
-        diff_queries.moved_queries(baseline, candidate, one, other) if tier == "L3" and not reason else ((), 0)
-    )
+    both = rows(baseline, candidate, one, other) if tier == "L3" and not reason else None
+    moved, count = diff_queries.moved_queries(baseline, candidate, one, other, both) if both is not None else ((), 0)
     return StepDiff(
         target=after or one,
         baseline_target=before or other,
@@ -85,7 +84,7 @@ def _step(baseline: Side, candidate: Side, before: str | None, after: str | None
         baseline=was,
         candidate=now,
         state=state,
-        compared=diff_figures.compared(baseline, candidate, one, other, tier, reason),
+        compared=diff_figures.compared(baseline, candidate, one, other, tier, reason, both),
         why_not=reason,
         moved=moved,
         moved_queries=count,

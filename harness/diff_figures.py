@@ -11,17 +11,14 @@ import msgspec
 from harness import lineage
 from harness.derive_build import COUNTS
 from harness.derive_raw import raw_bytes
-from harness.diff_values import Compared, Side
+from harness.diff_values import Compared, Rows, Side
 from harness.metrics.catalogue import METRICS, base
 from harness.metrics.direction import better
 from harness.metrics.rerank_names import HEADLINE
-from harness.raw import PerfRaw, PerQuery, QueryScores
+from harness.raw import PerfRaw
 from harness.records import Measurement, Tier, Value, step_folder
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from harness.metrics.comparison import Estimate
 
 QUANTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p95_ms": 0.95, "p99_ms": 0.99}
@@ -73,14 +70,22 @@ def _bounds(bounds: Mapping[str, Value]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(bounds.items())) or "none"
 
 
-def compared(baseline: Side, candidate: Side, before: str, after: str, tier: Tier, reason: str) -> tuple[Compared, ...]:
-    """Every metric of either side in the order of the catalogue. ``reason`` is that of ``why_not``."""
+def compared(
+    baseline: Side,
+    candidate: Side,
+    before: str,
+    after: str,
+    tier: Tier,
+    reason: str,
+    rows: Rows | None = None,
+) -> tuple[Compared, ...]:
+    """Every metric of either side in the order of the catalogue. ``reason`` is that of ``why_not``, ``rows`` those of L3."""
     one, other = baseline.measured(before, tier), candidate.measured(after, tier)
     one, other = _zeros(one, other), _zeros(other, one)
     other = _paired_with(baseline, candidate, other)
     order = {name: place for place, name in enumerate(METRICS)}
     names = sorted(one.keys() | other.keys(), key=lambda name: (order.get(base(name), len(order)), name))
-    estimates = {} if reason else _estimates(baseline, candidate, before, after, tier)
+    estimates = {} if reason else _estimates(baseline, candidate, before, after, tier, rows)
     found = [_compare(name, one.get(name), other.get(name), reason, estimates.get(name)) for name in names]
     return tuple(_in_turns(item, other.get(PAIRED_AS.get(item.metric, ""))) for item in found)
 
@@ -178,12 +183,14 @@ def _number(value: Value) -> float | None:
     return value
 
 
-def _estimates(baseline: Side, candidate: Side, before: str, after: str, tier: Tier) -> dict[str, Estimate]:
+def _estimates(
+    baseline: Side, candidate: Side, before: str, after: str, tier: Tier, rows: Rows | None
+) -> dict[str, Estimate]:
     """Intervals from the raw samples: of latencies as ratios, of ranking metrics as differences."""
     if tier == "L1":
         return _of_calls(baseline, candidate, before, after)
-    if tier == "L3":
-        return _of_queries(baseline, candidate, before, after)
+    if rows is not None:
+        return _of_queries(rows, candidate.records.plan.seed)
     return {}
 
 
@@ -208,51 +215,16 @@ def _of_calls(baseline: Side, candidate: Side, before: str, after: str) -> dict[
 PER_QUERY_METRICS = tuple(name + suffix for name in PER_QUERY for suffix in ("", "_drop"))
 
 
-def _of_queries(baseline: Side, candidate: Side, before: str, after: str) -> dict[str, Estimate]:
-    """Differences of means over the judged queries; the rows were derived again from the scores when the roots were judged."""
+def _of_queries(rows: Rows, seed: int) -> dict[str, Estimate]:
+    """Differences of means over the judged queries, of the artifact and of what it lacks of the reference."""
     import numpy as np
 
     from harness.metrics import comparison
 
-    rows = rows_of(baseline, candidate, before, after)
-    if rows is None:
-        return {}
     columns = []
-    for name in PER_QUERY_METRICS:
-        plain = name.removesuffix("_drop")
-        one, other = (_column(side, plain, drop=name.endswith("_drop")) for side in rows)
-        if one is None or other is None:
-            return {}
-        columns.append(other - one)
-    found = comparison.paired_means(np.stack(columns, axis=1), candidate.records.plan.seed)
+    for name in PER_QUERY:
+        was, now = (side.artifact[name][side.judged] for side in rows)
+        lost, loses = (side.reference[name][side.judged] - side.artifact[name][side.judged] for side in rows)
+        columns += [now - was, loses - lost]
+    found = comparison.paired_means(np.stack(columns, axis=1), seed)
     return dict(zip(PER_QUERY_METRICS, found, strict=True)) if found is not None else {}
-
-
-def _column(rows: PerQuery, name: str, *, drop: bool) -> NDArray[np.float64] | None:
-    """One metric of the judged queries, shape (judged,): of the artifact, or what it lacks of the reference."""
-    import numpy as np
-
-    kept = [row for row in rows.rows if row.judged]
-    values = np.array([score_of(row.artifact, name) for row in kept], dtype=np.float64)
-    if drop:
-        values = np.array([score_of(row.reference, name) for row in kept], dtype=np.float64) - values
-    return values if np.isfinite(values).all() else None
-
-
-def score_of(scores: QueryScores | None, name: str) -> float:
-    """One metric of one query, NaN where it has none."""
-    return scores.expected.get(name, math.nan) if scores is not None else math.nan
-
-
-def rows_of(baseline: Side, candidate: Side, before: str, after: str) -> tuple[PerQuery, PerQuery] | None:
-    """The rows of both sides, None unless they are of the same queries."""
-    if not all(side.measured(name, "L3") for side, name in ((baseline, before), (candidate, after))):
-        return None
-    one, other = (
-        msgspec.json.decode(raw_bytes(side.read, f"{step_folder('L3', name)}/per_query.json"), type=PerQuery)
-        for side, name in ((baseline, before), (candidate, after))
-    )
-    same = len(one.rows) == len(other.rows) and all(
-        was.query_id == now.query_id for was, now in zip(one.rows, other.rows, strict=True)
-    )
-    return (one, other) if same else None

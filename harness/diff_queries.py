@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.derive_raw import raw_bytes
-from harness.diff_figures import rows_of, score_of
-from harness.diff_values import MovedQuery, Reranked, Side
+from harness.diff_values import MovedQuery, Reranked, Rows, Side
 from harness.records import GROUPS, step_folder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
 
 MOVED_SHOWN, CANDIDATES_SHOWN = 5, 4
 
@@ -29,17 +29,16 @@ class _Group(msgspec.Struct, frozen=True):
     candidates: tuple[_Doc, ...]
 
 
-def moved_queries(baseline: Side, candidate: Side, before: str, after: str) -> tuple[tuple[MovedQuery, ...], int]:
+def moved_queries(
+    baseline: Side, candidate: Side, before: str, after: str, rows: Rows
+) -> tuple[tuple[MovedQuery, ...], int]:
     """The queries whose nDCG@10 moved most, the largest change first, and how many moved at all."""
     import numpy as np
 
-    rows = rows_of(baseline, candidate, before, after)
-    if rows is None:
-        return (), 0
-    one, other = (np.array([score_of(row.artifact, "ndcg_at_10") for row in side.rows]) for side in rows)
+    one, other = (side.artifact["ndcg_at_10"] for side in rows)
     change = np.nan_to_num(np.abs(other - one))
     order = np.argsort(-change, kind="stable")[:MOVED_SHOWN]
-    starts = np.concatenate(([0], np.cumsum([row.candidates for row in rows[1].rows])))
+    starts = np.concatenate(([0], np.cumsum(rows.candidate.candidates)))
     lines = raw_bytes(candidate.read, GROUPS).split(b"\n") if change.any() else []
     scores = [
         np.frombuffer(raw_bytes(side.read, f"{step_folder('L3', name)}/artifact.f32"), dtype="<f4")

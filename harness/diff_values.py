@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from harness.derive_raw import Read
+from harness.derive_rerank import Queries
 from harness.metrics.direction import Better
 from harness.policy import Identity
 from harness.recheck import Rejudged
@@ -54,6 +55,21 @@ class Side(NamedTuple):
     def measured(self, name: str | None, tier: Tier) -> dict[str, Measurement]:
         """What was derived from the raw samples of a step, by metric; empty where it has no numbers that count."""
         return {item.metric: item for item in self.judged.measured.get((name or "", tier), ())}
+
+
+class Rows(NamedTuple):
+    """The queries of one step on both sides: of one target they are the same, in the same order."""
+
+    baseline: Queries
+    candidate: Queries
+
+
+def rows(baseline: Side, candidate: Side, before: str, after: str) -> Rows | None:
+    """The queries of both sides, None unless they are the same."""
+    one, other = (side.judged.queries.get(name) for side, name in ((baseline, before), (candidate, after)))
+    if one is None or other is None or [*one.ids] != [*other.ids]:
+        return None
+    return Rows(one, other)
 
 
 class Change(Record, frozen=True):

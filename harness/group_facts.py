@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from evidence.manifest import digest_of
-from harness.bounds import Bounds, Selected, bounds_of, judgeable
+from harness.bounds import Bounds, Selected, bounds_of
 from harness.data import Group, render_groups
 from harness.records import GROUPS, DataFact, DataSource, RerankOptions, Value
 
@@ -27,46 +28,83 @@ _RULES = {
 """What is counted of groups by kind, and what is done with them."""
 
 
+class Counted(NamedTuple):
+    """What is counted of groups: ``digest`` of their one spelling; by group its id, candidates and positives; how many are of each kind."""
+
+    digest: str
+    ids: Sequence[str]
+    sizes: Sequence[int]
+    positives: Sequence[int]
+    kinds: Mapping[str, int]
+
+    def joined(self, other: Counted) -> Counted:
+        """Both counted together."""
+        return Counted(
+            self.digest,
+            [*self.ids, *other.ids],
+            [*self.sizes, *other.sizes],
+            [*self.positives, *other.positives],
+            {kind: count + other.kinds[kind] for kind, count in self.kinds.items()},
+        )
+
+
+def counted(groups: Sequence[Group], digest: str | None = None) -> Counted:
+    """Count groups; ``digest`` where it is known."""
+    positives: list[int] = []
+    kinds = dict.fromkeys(_RULES, 0)
+    for group in groups:
+        gains = [doc.gain for doc in group.candidates]
+        positives.append(len(gains) - gains.count(0))
+        for kind in _kinds(group, gains, positives[-1]):
+            kinds[kind] += 1
+    return Counted(
+        digest=digest_of(render_groups(groups)) if digest is None else digest,
+        ids=[group.query_id for group in groups],
+        sizes=[len(group.candidates) for group in groups],
+        positives=positives,
+        kinds=kinds,
+    )
+
+
 def facts(selected: Selected, *, source: str, bounds: Bounds) -> DataFact:
     """What a plan says of bounded groups: digest of the rendered bytes, rows, bounds, and what was counted, with the rule for it."""
-    groups = selected.groups
-    counts = {
+    beyond = {
         "read": selected.read,
         "source_read_to_its_end": int(selected.whole),
         "left_out": selected.left_out,
         "relevant_elsewhere": selected.elsewhere,
-        "candidates": sum(len(group.candidates) for group in groups),
-        **_kinds(groups),
     }
+    return _fact(counted(selected.groups), beyond, source, bounds)
+
+
+def _fact(groups: Counted, beyond: Mapping[str, int], source: str, bounds: Bounds) -> DataFact:
+    """``beyond`` is what only the source can tell."""
+    counts = {**beyond, "candidates": sum(groups.sizes), **groups.kinds}
     return DataFact(
         path=GROUPS,
-        digest=digest_of(render_groups(groups)),
+        digest=groups.digest,
         source=source,
-        rows=len(groups),
+        rows=len(groups.ids),
         bounds=stated(bounds),
         counts=counts,
-        notes=tuple(_notes(groups, bounds, counts)),
+        notes=tuple(_notes(groups.sizes, bounds, counts)),
     )
 
 
-def disagreements(fact: DataFact, groups: Sequence[Group], options: RerankOptions, seed: int) -> list[str]:
+def disagreements(fact: DataFact, groups: Counted, options: RerankOptions, seed: int) -> list[str]:
     """Every way in which sealed groups differ from what the plan says of them, or break a bound; empty when they agree.
 
     What only the source can tell (how much of it was read, how much left out) is taken as claimed; all else is counted again.
     """
     bounds = bounds_of(options, seed)
     claimed = fact.counts
-    again = facts(
-        Selected(
-            groups=tuple(groups),
-            read=claimed.get("read", 0),
-            whole=claimed.get("source_read_to_its_end") == 1,
-            left_out=claimed.get("left_out", 0),
-            elsewhere=claimed.get("relevant_elsewhere", 0),
-        ),
-        source=source_of(options.data),
-        bounds=bounds,
-    )
+    beyond = {
+        "read": claimed.get("read", 0),
+        "source_read_to_its_end": int(claimed.get("source_read_to_its_end") == 1),
+        "left_out": claimed.get("left_out", 0),
+        "relevant_elsewhere": claimed.get("relevant_elsewhere", 0),
+    }
+    again = _fact(groups, beyond, source_of(options.data), bounds)
     was, now = msgspec.to_builtins(fact), msgspec.to_builtins(again)
     found = [f"{name}: expected {now[name]!r}, got {was[name]!r}" for name in now if was[name] != now[name]]
     return found + list(_broken(groups, bounds, again))
@@ -96,58 +134,54 @@ def stated(bounds: Bounds) -> dict[str, Value]:
     }
 
 
-def _broken(groups: Sequence[Group], bounds: Bounds, fact: DataFact) -> Iterator[str]:
-    if bounds.groups is not None and len(groups) > bounds.groups:
-        yield f"groups: expected at most {bounds.groups}, got {len(groups)}"
+def _broken(groups: Counted, bounds: Bounds, fact: DataFact) -> Iterator[str]:
+    if bounds.groups is not None and fact.rows > bounds.groups:
+        yield f"groups: expected at most {bounds.groups}, got {fact.rows}"
     if bounds.pairs is not None and fact.counts["candidates"] > bounds.pairs:
         yield f"pairs: expected at most {bounds.pairs}, got {fact.counts['candidates']}"
-    for group in groups:
-        if bounds.candidates is not None and len(group.candidates) > bounds.candidates:
-            got = f"{len(group.candidates)} in the group {group.query_id!r:.60}"
-            yield f"candidates: expected at most {bounds.candidates}, got {got}"
-        if bounds.unjudged == "drop" and not judgeable(group):
-            yield f"unjudged: expected a positive and a negative in each group, got {group.query_id!r:.60} without"
-    if fact.counts["read"] < len(groups) + fact.counts["left_out"]:
-        yield f"read: expected at least the {len(groups)} groups that were kept, got {fact.counts['read']}"
+    for query_id, size, positives in zip(groups.ids, groups.sizes, groups.positives, strict=True):
+        if bounds.candidates is not None and size > bounds.candidates:
+            yield f"candidates: expected at most {bounds.candidates}, got {size} in the group {query_id!r:.60}"
+        if bounds.unjudged == "drop" and not 0 < positives < size:
+            yield f"unjudged: expected a positive and a negative in each group, got {query_id!r:.60} without"
+    if fact.counts["read"] < fact.rows + fact.counts["left_out"]:
+        yield f"read: expected at least the {fact.rows} groups that were kept, got {fact.counts['read']}"
 
 
-def _kinds(groups: Sequence[Group]) -> dict[str, int]:
-    def count(kind: Iterable[bool]) -> int:
-        return sum(kind)
+def _kinds(group: Group, gains: Sequence[float], positives: int) -> Iterator[str]:
+    """The kinds, of those of ``_RULES``, that a group is of."""
+    size = len(gains)
+    if positives == 0:
+        yield "without_positive"
+    if positives == size:
+        yield "positives_only"
+    if positives > 1 and len({*gains} - {0.0}) > 1:
+        yield "graded"
+    texts = [doc.text for doc in group.candidates]
+    distinct = len({*texts})
+    if distinct < size:
+        yield "same_text_twice"
+        if len({*zip(texts, gains, strict=True)}) > distinct:
+            yield "same_text_two_gains"
+    if size < FEW:
+        yield "few_candidates"
+    if 0 < positives < size and gains == sorted(gains, reverse=True):
+        yield "positives_first"
 
-    positives = [sum(doc.gain > 0 for doc in group.candidates) for group in groups]
-    sizes = [len(group.candidates) for group in groups]
-    texts = [len({doc.text for doc in group.candidates}) for group in groups]
-    labels = [len({(doc.text, doc.gain) for doc in group.candidates}) for group in groups]
-    return {
-        "without_positive": count(number == 0 for number in positives),
-        "positives_only": count(number == size for number, size in zip(positives, sizes, strict=True)),
-        "graded": count(len({doc.gain for doc in group.candidates} - {0.0}) > 1 for group in groups),
-        "same_text_twice": count(one < size for one, size in zip(texts, sizes, strict=True)),
-        "same_text_two_gains": count(both > one for both, one in zip(labels, texts, strict=True)),
-        "few_candidates": count(size < FEW for size in sizes),
-        "positives_first": count(map(_positives_first, groups)),
-    }
 
-
-def _notes(groups: Sequence[Group], bounds: Bounds, counts: dict[str, int]) -> Iterator[str]:
+def _notes(sizes: Sequence[int], bounds: Bounds, counts: Mapping[str, int]) -> Iterator[str]:
+    groups = len(sizes)
     of = f"of {counts['read']} groups" if counts["source_read_to_its_end"] else "groups; the source was read no further"
-    if not counts["source_read_to_its_end"] or len(groups) < counts["read"]:
+    if not counts["source_read_to_its_end"] or groups < counts["read"]:
         how = {"first": "first ", "seeded": "a seeded sample: ", "stratified": "a sample stratified by positives: "}
-        yield f"{how[bounds.select]}{len(groups)} {of}"
-    if bounds.groups is not None and len(groups) < bounds.groups and counts["source_read_to_its_end"]:
-        yield f"{bounds.groups} groups were asked for and {len(groups)} are there"
+        yield f"{how[bounds.select]}{groups} {of}"
+    if bounds.groups is not None and groups < bounds.groups and counts["source_read_to_its_end"]:
+        yield f"{bounds.groups} groups were asked for and {groups} are there"
     if counts["left_out"]:
         yield f"{counts['left_out']} groups without both a positive and a negative dropped before the bound"
     if counts["relevant_elsewhere"]:
         yield f"{counts['relevant_elsewhere']} relevant documents are in no candidate list: no ranking can find them"
-    sizes = [len(group.candidates) for group in groups]
     yield f"{sum(sizes)} candidates, {min(sizes, default=0)} to {max(sizes, default=0)} a group"
     for kind, rule in _RULES.items():
         if counts[kind]:
-            yield f"{counts[kind]} of {len(groups)} groups {rule}"
-
-
-def _positives_first(group: Group) -> bool:
-    gains = [doc.gain for doc in group.candidates]
-    return judgeable(group) and gains == sorted(gains, reverse=True)
+            yield f"{counts[kind]} of {groups} groups {rule}"

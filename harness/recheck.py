@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,7 +42,8 @@ from harness import (
     records,
     sealed_files,
 )
-from harness.derive_raw import Read
+from harness.derive_raw import Read, kept
+from harness.derive_rerank import Queries
 from harness.differences import close, differences
 from harness.errors import QualifyError
 from harness.raw import ArtifactRef
@@ -65,8 +67,8 @@ class Rejudged(Record, frozen=True):
     """The judge's second opinion: faults (empty when the claim holds), and the claim and verdict that the raw samples give.
 
     ``undetermined`` is what differs because another version of qualify made the root, ``why`` the sentence on it; then the
-    verdict is BLOCKED. ``measured`` is by target and tier what was derived from raw samples, for each step whose numbers count.
-    Without records there is neither claim nor measurement.
+    verdict is BLOCKED. ``measured`` is by target and tier what was derived from raw samples, for each step whose numbers count, and
+    ``queries`` by target what was derived of each query. Without records there is neither claim nor measurement.
     """
 
     faults: tuple[Fault, ...]
@@ -74,6 +76,7 @@ class Rejudged(Record, frozen=True):
     verdict: Verdict
     claim: Qualification | None = None
     measured: dict[tuple[str, Tier], tuple[Measurement, ...]] = msgspec.field(default_factory=dict)
+    queries: dict[str, Queries] = msgspec.field(default_factory=dict)
     undetermined: tuple[Fault, ...] = ()
     why: str = ""
 
@@ -97,6 +100,7 @@ def rejudge(read: Read, paths: Collection[str], digests: Mapping[str, str] | Non
     faults = list(sealed_files.unknown(found, paths, bool(others)))
     sealed = digests.get if digests is not None else partial(_sealed, read, frozenset(paths))
     read, paths = merged(found.lineage, read, paths)
+    read = kept(read, records.GROUPS)
     here = Where(found.plan, read, sealed, made_by.another(found.environment))
     faults += recheck_plan.plan_faults(here)
     plan_digest = digest_of(read(records.PLAN))
@@ -106,29 +110,28 @@ def rejudge(read: Read, paths: Collection[str], digests: Mapping[str, str] | Non
         faults += recheck_plan.plan_faults(Where(its.plan, read, sealed, made_by.another(its.environment)), place)
     outcomes: dict[tuple[str, Tier], Outcome] = {}
     counted: dict[tuple[str, Tier], tuple[Measurement, ...]] = {}
-    for target in found.plan.targets:
-        for step in target.steps:
-            left = found.steps.get((target.name, step.tier))
-            if left is None:  # that it may be missing is E-STEP, which evidence looked at
-                continue
-            if (target.name, step.tier) in found.preserved:
-                outcome, measured, step_faults = _carried(found, target, step, read, paths)
-            else:
-                artifact = records.artifact_place(found.lineage, target.name)
-                request = plan.request(found.plan, plan_digest, target, step.tier, artifact)
-                outcome, measured, step_faults = _step(request, step, left, here)
-            faults += step_faults
-            faults += sealed_files.missing(records.step_folder(step.tier, target.name), left.outcome, paths)
-            if outcome.findings:
-                counted[target.name, step.tier] = measured
-            outcomes[target.name, step.tier] = outcome
+    queries: dict[str, Queries] = {}
+    for (target, tier), derived in _steps(found, here, plan_digest, paths):
+        folder = records.step_folder(tier, target)
+        faults += (*derived.faults, *sealed_files.missing(folder, found.steps[target, tier].outcome, paths))
+        outcomes[target, tier] = derived.outcome
+        if derived.outcome.findings:
+            counted[target, tier] = derived.measured
+            queries |= {target: derived.queries} if derived.queries is not None else {}
     gates, lock, beside = recheck_gates.beside(found, read)
     faults += beside
     claim = judge.qualification(
         found.plan, plan_digest, outcomes, found.claim.started_at, found.claim.ended_at, gates, lock
     )
     faults += differences("Q-CLAIM", records.CLAIM, msgspec.to_builtins(found.claim), msgspec.to_builtins(claim))
-    judged = Rejudged(faults=tuple(sorted(faults)), records=found, verdict=claim.verdict, claim=claim, measured=counted)
+    judged = Rejudged(
+        faults=tuple(sorted(faults)),
+        records=found,
+        verdict=claim.verdict,
+        claim=claim,
+        measured=counted,
+        queries=queries,
+    )
     return _told(judged, others)
 
 
@@ -152,9 +155,33 @@ def _fault(rule: str, path: str, message: str) -> Fault:
     return Fault(rule, path, message)
 
 
+class _Derived(NamedTuple):
+    """What the raw samples of a step give: its outcome and measurements, every difference to what is claimed, of L3 its queries."""
+
+    outcome: Outcome
+    measured: tuple[Measurement, ...]
+    faults: list[Fault]
+    queries: Queries | None
+
+
+def _steps(
+    found: RootRecords, where: Where, plan_digest: str, paths: Collection[str]
+) -> Iterator[tuple[tuple[str, Tier], _Derived]]:
+    """Every step that is there, by target and tier. That one may be missing is E-STEP, which evidence looked at."""
+    for target in found.plan.targets:
+        for step in target.steps:
+            key = target.name, step.tier
+            if key in found.preserved:
+                yield key, _carried(found, target, step, where.read, paths)
+            elif key in found.steps:
+                artifact = records.artifact_place(found.lineage, target.name)
+                request = plan.request(found.plan, plan_digest, target, step.tier, artifact)
+                yield key, _step(request, step, found.steps[key], where)
+
+
 def _carried(
     found: RootRecords, target: PlannedTarget, step: PlannedStep, read: Read, paths: Collection[str]
-) -> tuple[Outcome, tuple[Measurement, ...], list[Fault]]:
+) -> _Derived:
     """As ``_step``, of one that ran in an earlier root: looked at under its own plan, then judged under the limits of this one."""
     key = target.name, step.tier
     origin = found.origins[found.preserved[key]]
@@ -168,20 +195,17 @@ def _carried(
     request = plan.request(origin.plan, digest_of(read(place + records.PLAN)), was, step.tier, artifact)
     sealed = parse_digests(read(place + MANIFEST_NAME))
     where = Where(origin.plan, read, sealed.get, made_by.another(origin.environment))
-    outcome, measured, faults = _step(request, then, step_records(read, paths, folder), where)
-    faults = [_fault(f.rule, place + f.path, place + f.message) for f in faults]
+    derived = _step(request, then, step_records(read, paths, folder), where)
+    faults = [_fault(f.rule, place + f.path, place + f.message) for f in derived.faults]
     here = lineage.relied_on(found.plan, found.environment, target, step.tier)
     there = lineage.relied_on(origin.plan, origin.environment, was, step.tier)
     for name, one, other in lineage.disagreements(here, there):
         shown = f"expected {name} {judge.show_value(one)}, as in this root, got {judge.show_value(other)}"
         faults.append(_fault("Q-PRESERVED", place + folder, f"{place}{folder}: {shown}"))
-    return judge.again(outcome, step.limits, measured), measured, faults
+    return derived._replace(outcome=judge.again(derived.outcome, step.limits, derived.measured), faults=faults)
 
 
-def _step(
-    request: Request, step: PlannedStep, left: StepRecords, where: Where
-) -> tuple[Outcome, tuple[Measurement, ...], list[Fault]]:
-    """The outcome that the raw samples give, the measurements derived from them, and every difference to what is claimed."""
+def _step(request: Request, step: PlannedStep, left: StepRecords, where: Where) -> _Derived:
     folder, claimed = request.step, left.outcome
     faults = crosscheck.step(request, left, where)
     if left.request is not None:
@@ -196,7 +220,7 @@ def _step(
         found += _metric_faults(f"{folder}/measurements.json", left.measurements.measurements, measured, where.foreign)
         faults += found
         if any(fault.rule == made_by.OTHER for fault in found):  # then there is nothing of ours to judge
-            return claimed, (), faults
+            return _Derived(claimed, (), faults, None)
         findings = judge.judge(step.limits, measured)
         verdict = "BLOCKED" if judge.broke(claimed) else judge.step_verdict(findings)
         findings = () if judge.broke(claimed) else findings
@@ -216,7 +240,8 @@ def _step(
     outcome = msgspec.structs.replace(claimed, verdict=verdict, findings=findings, reason=reason)
     if claimed.reason != reason:
         faults.append(_fault(worded, path, f"{path}: expected reason {reason!r}, got {claimed.reason!r}"))
-    return claimed if worded == made_by.OTHER else outcome, measured, faults
+    queries = derive_rerank.queries(request, where.read) if step.tier == "L3" and measured else None
+    return _Derived(claimed if worded == made_by.OTHER else outcome, measured, faults, queries)
 
 
 def _judged(finding: Finding) -> tuple[object, ...]:

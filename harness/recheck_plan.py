@@ -34,7 +34,7 @@ def data_faults(where: Where) -> Iterator[Fault]:
     if fact is None or options is None:
         return
     try:
-        groups = rerank_groups.read_groups(where.read(records.GROUPS)).groups
+        groups = rerank_groups.read_groups(where.read(records.GROUPS)).counted
         found = group_facts.disagreements(fact, groups, options, sealed.seed)
     except (QualifyError, OSError, LookupError) as error:
         found = [f"expected groups, got: {error}"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_CELLS = 1 << 18  # padded candidates looked at together, where a group needs as many cells as it has candidates squared
+_CELLS = 1 << 14  # padded candidates looked at together, where a group needs as many cells as it has candidates squared
 
 
 def kendall_tau_b(reference: Rows | Sequence[ArrayLike], scores: Rows | Sequence[ArrayLike]) -> Floats:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _CELLS = 2_000_000  # random indices held at once: 16 MB of int64, and as many counts
 _BITS = 37
+_COLUMNS = 16  # metrics whose ends are calculated together: more would leave a processor's cache, and be fresh memory each time
 LARGE = 4096
 """Groups from which on ends are calculated. Fewer are drawn in a blink."""
 SKEWED = 0.05
@@ -91,6 +92,19 @@ def _drawn(columns: Floats, seed: int, resamples: int, tails: tuple[float, float
 
 def _ends(columns: Floats, seed: int, resamples: int, tails: tuple[float, float]) -> Floats:
     """The ends of many groups, shape (2, metrics): calculated, or resampled where that is not to be trusted."""
+    parts = np.array_split(columns, 1 + (columns.shape[1] - 1) // _COLUMNS, axis=1)
+    ends, unsure = (
+        np.concatenate(side, axis=-1) for side in zip(*(_expanded(part, tails) for part in parts), strict=True)
+    )
+    if unsure.any():
+        ends[:, unsure] = _drawn_by_row(columns[:, unsure], seed, resamples, tails)
+    step = _grid(columns)
+    made: Floats = np.round(ends / step) * step
+    return made
+
+
+def _expanded(columns: Floats, tails: tuple[float, float]) -> tuple[Floats, NDArray[np.bool_]]:
+    """The ends by expansion, shape (2, metrics), and for which metrics they are not to be trusted."""
     groups = len(columns)
     mean = columns.sum(axis=0) / groups
     apart = columns - mean
@@ -100,13 +114,8 @@ def _ends(columns: Floats, seed: int, resamples: int, tails: tuple[float, float]
     skew, excess = third / varied**1.5 / groups**0.5, (fourth / varied**2 - 3) / groups
     z = np.array([[NormalDist().inv_cdf(tail)] for tail in tails])
     expanded = z + (z**2 - 1) * skew / 6 + (z**3 - 3 * z) * excess / 24 - (2 * z**3 - 5 * z) * skew**2 / 36
-    ends = mean + np.sqrt(second / groups) * expanded
-    unsure = (second > 0) & ((np.abs(skew) > SKEWED) | (np.abs(excess) > SKEWED))
-    if unsure.any():
-        ends[:, unsure] = _drawn_by_row(columns[:, unsure], seed, resamples, tails)
-    step = _grid(columns)
-    made: Floats = np.round(ends / step) * step
-    return made
+    ends: Floats = mean + np.sqrt(second / groups) * expanded
+    return ends, (second > 0) & ((np.abs(skew) > SKEWED) | (np.abs(excess) > SKEWED))
 
 
 def _drawn_by_row(columns: Floats, seed: int, resamples: int, tails: tuple[float, float]) -> Floats:

@@ -22,24 +22,23 @@ Common rules, stated once (docs/ranking-metrics.md gives the formulas):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness.metrics.padding import blocks
+from harness.metrics.ranked import Ranked, Spread, spread
 from harness.metrics.rows import Rows
 from harness.records import Record
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
-
 FAMILIES = ("ndcg", "mrr", "recall", "precision", "hit")
 """The metrics that are cut at k; ``map`` is over the whole list."""
 
-_CELLS = 1 << 20  # padded candidates looked at together: some 8 MB an array
+_CELLS = 1 << 20  # padded candidates of one length: a sum in another length could differ in its last bit
+_AT_ONCE = 1 << 15  # of those looked at together: a dozen arrays of them fit a processor's cache
 
 
 class TieAware(Record, frozen=True):
@@ -62,46 +61,6 @@ class GroupMetrics(Record, frozen=True):
     hit: TieAware
 
 
-class Spread(NamedTuple):
-    """A metric of many groups over all orders of the ties; each array float64 of shape (groups,), NaN where it has no value."""
-
-    expected: Floats
-    best: Floats
-    worst: Floats
-
-
-class _Ranked(NamedTuple):
-    """Groups in rank order, padded to the longest. Arrays have shape (groups, candidates); column 0 is rank 1."""
-
-    gains: Floats  # within a tie the greatest gain first, so that the input's order leaves no trace
-    first: Integers  # first position of every tie class, in the flattened array
-    sizes: Integers  # number of candidates of every tie class
-
-    @property
-    def start(self) -> Integers:
-        """First position of the tie class that holds this position."""
-        return self._spread(self.first % self.gains.shape[1])
-
-    @property
-    def size(self) -> Integers:
-        """Number of candidates in that class."""
-        return self._spread(self.sizes)
-
-    @property
-    def worst_gains(self) -> Floats:
-        """The same ranking with each tie class reversed: least gain first."""
-        mirrored = 2 * self.start + self.size - 1 - np.arange(self.gains.shape[1])
-        return np.take_along_axis(self.gains, mirrored, axis=1)
-
-    def class_sum(self, values: NDArray[np.float64]) -> Floats:
-        """For each position the sum of ``values`` over its tie class."""
-        sums: Floats = np.add.reduceat(values.ravel(), self.first)
-        return np.repeat(sums, self.sizes).reshape(self.gains.shape)
-
-    def _spread(self, by_class: Integers) -> Integers:
-        return np.repeat(by_class, self.sizes).reshape(self.gains.shape)
-
-
 def spreads(
     scores: Rows | Sequence[ArrayLike],
     gains: Rows | Sequence[ArrayLike],
@@ -114,11 +73,13 @@ def spreads(
     score, gain = _groups(scores, gains)
     names = [f"{family}_at_{k}" for family in families for k in cuts] + ["map"]
     found = {name: Spread(*np.full((3, len(score)), np.nan)) for name in names}
-    for rows in blocks(score.sizes, _CELLS):
-        part = _block(score.take(rows), gain.take(rows), cuts, families)
-        for name, spread in part.items():
-            for whole, piece in zip(found[name], spread, strict=True):
-                whole[rows] = piece
+    for block in blocks(score.sizes, _CELLS):
+        longest = int(score.sizes[block[0]])
+        for rows in np.array_split(block, 1 + len(block) * longest // _AT_ONCE):
+            part = _block(score.take(rows), gain.take(rows), longest, cuts, families)
+            for name, its in part.items():
+                for whole, piece in zip(found[name], its, strict=True):
+                    whole[rows] = piece
     return found
 
 
@@ -174,122 +135,23 @@ def _groups(scores: Rows | Sequence[ArrayLike], gains: Rows | Sequence[ArrayLike
     return score, gain
 
 
-def _block(scores: Rows, gains: Rows, cuts: Sequence[int], families: Sequence[str]) -> dict[str, Spread]:
+def _block(scores: Rows, gains: Rows, longest: int, cuts: Sequence[int], families: Sequence[str]) -> dict[str, Spread]:
     """All metrics of some groups, NaN for those without a value."""
-    gain = gains.padded(0.0)
-    score = scores.padded(-np.inf)
+    gain = gains.padded(0.0, longest)
+    score = scores.padded(-np.inf, longest)
     valid = scores.finite() & (gain > 0).any(axis=1)
     if not valid.any():
         return {}
-    ranked = _rank(score[valid], gain[valid])
-    found: dict[str, Spread] = {"map": _average_precision(ranked)}
-    chance = _first_relevant(ranked)
-    relevant = np.count_nonzero(ranked.gains, axis=1).astype(np.float64)
-    for k in cuts:
-        made = {
-            "ndcg": lambda k=k: _ndcg(ranked, k),
-            "mrr": lambda k=k: _mrr(chance, k),
-            "recall": lambda k=k: _found(ranked, k, relevant),
-            "precision": lambda k=k: _found(ranked, k, np.full(len(relevant), float(k))),
-            "hit": lambda k=k: _hit(chance, k),
-        }
-        found |= {f"{family}_at_{k}": made[family]() for family in families}
-    return {name: _whole(spread, valid) for name, spread in found.items()}
+    found = spread(Ranked.of(score[valid], gain[valid]), cuts, families)
+    return {name: _whole(its, valid) for name, its in found.items()}
 
 
-def _whole(spread: Spread, valid: NDArray[np.bool_]) -> Spread:
-    """Rounding can carry a mean past the extremes by an ulp; a mean lies between them. NaN where a group is not valid."""
+def _whole(its: Spread, valid: NDArray[np.bool_]) -> Spread:
+    """NaN where a group is not valid."""
     made = np.full((3, len(valid)), np.nan)
-    made[:, valid] = np.clip(spread.expected, spread.worst, spread.best), spread.best, spread.worst
+    made[:, valid] = its
     return Spread(*made)
-
-
-def _rank(score: Floats, gain: Floats) -> _Ranked:
-    order = np.lexsort((-gain, -score), axis=1)
-    ordered = np.take_along_axis(score, order, axis=1)
-    begins = np.ones(score.shape, dtype=np.bool_)
-    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]  # a class never reaches from one group into the next
-    first = np.flatnonzero(begins)
-    return _Ranked(np.take_along_axis(gain, order, axis=1), first, np.diff(np.append(first, score.size)))
 
 
 def _tie_aware(spread: Spread) -> TieAware:
     return TieAware(expected=float(spread.expected[0]), best=float(spread.best[0]), worst=float(spread.worst[0]))
-
-
-def _ndcg(ranked: _Ranked, k: int) -> Spread:
-    discount = 1 / np.log2(np.arange(2, min(k, ranked.gains.shape[1]) + 2))
-
-    def dcg(gains: Floats) -> Floats:
-        sums: Floats = np.sum(gains[:, :k] * discount, axis=1)
-        return sums
-
-    ideal = dcg(-np.sort(-ranked.gains, axis=1))
-    mean = ranked.class_sum(ranked.gains) / ranked.size
-    return Spread(dcg(mean) / ideal, dcg(ranked.gains) / ideal, dcg(ranked.worst_gains) / ideal)
-
-
-def _found(ranked: _Ranked, k: int, divisor: Floats) -> Spread:
-    """Relevant candidates within the first k over ``divisor``."""
-    relevant = (ranked.gains > 0).astype(np.float64)
-    mean = ranked.class_sum(relevant) / ranked.size
-    sums = [np.sum(side[:, :k], axis=1) / divisor for side in (mean, relevant, ranked.worst_gains > 0)]
-    return Spread(*sums)
-
-
-class _First(NamedTuple):
-    """Of each group's first tie class with a relevant candidate: its start, its members that are not relevant, and P.
-
-    ``begin`` and ``others`` have shape (groups, 1). P, of shape (groups, candidates): P[j] is the probability that the first
-    relevant candidate stands at position begin + j. Drawing m candidates, r of them relevant, without replacement: none
-    among the first j + 1 has probability prod_{i<=j} (m - r - i) / (m - i).
-    """
-
-    begin: Integers
-    others: Integers
-    chance: Floats
-
-
-def _first_relevant(ranked: _Ranked) -> _First:
-    relevant = ranked.gains > 0
-    place = np.argmax(relevant, axis=1)[:, np.newaxis]
-    begin, size = (np.take_along_axis(values, place, axis=1) for values in (ranked.start, ranked.size))
-    within = np.take_along_axis(ranked.class_sum(relevant.astype(np.float64)), place, axis=1)
-    others = size - within.astype(np.int64)
-    drawn = np.arange(relevant.shape[1])
-    none_yet = np.cumprod(np.maximum(others - drawn, 0) / np.maximum(size - drawn, 1), axis=1)
-    return _First(begin, others, -np.diff(none_yet, prepend=1.0, axis=1))
-
-
-def _mrr(first: _First, k: int) -> Spread:
-    ranks = first.begin + 1 + np.arange(first.chance.shape[1])
-    reciprocal = np.where(ranks <= k, 1 / ranks, 0.0)
-    worst = np.take_along_axis(reciprocal, first.others, axis=1)
-    return Spread(np.sum(first.chance * reciprocal, axis=1), reciprocal[:, 0], worst[:, 0])
-
-
-def _hit(first: _First, k: int) -> Spread:
-    within = np.arange(first.chance.shape[1]) < k - first.begin
-    worst = first.begin + first.others < k
-    sums = np.sum(first.chance * within, axis=1)
-    return Spread(sums, (first.begin < k)[:, 0].astype(np.float64), worst[:, 0].astype(np.float64))
-
-
-def _average_precision(ranked: _Ranked) -> Spread:
-    relevant = (ranked.gains > 0).astype(np.float64)
-    rank = np.arange(1, relevant.shape[1] + 1)
-    total = np.sum(relevant, axis=1)
-
-    def exact(flags: Floats) -> Floats:
-        sums: Floats = np.sum(flags * np.cumsum(flags, axis=1) / rank, axis=1) / total
-        return sums
-
-    # At a position with j of its class before it: relevant with chance r/m; given that, the expected number of
-    # relevant candidates so far is (all of earlier classes) + j (r - 1) / (m - 1) + 1.
-    size, start = ranked.size, ranked.start
-    in_class = ranked.class_sum(relevant)
-    before = np.concatenate((np.zeros((len(relevant), 1)), np.cumsum(relevant, axis=1)), axis=1)
-    earlier = np.take_along_axis(before, start, axis=1)
-    within = (rank - 1 - start) * (in_class - 1) / np.maximum(size - 1, 1)
-    expected = np.sum(in_class / size * (earlier + within + 1) / rank, axis=1) / total
-    return Spread(expected, exact(relevant), exact((ranked.worst_gains > 0).astype(np.float64)))

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 
+def within(sizes: Integers) -> Integers:
+    """The place of each number within its row, from 0."""
+    places: Integers = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return places
+
+
 class Rows:
     """``flat``: float64 of shape (candidates of all groups,), group after group. ``sizes``: int64 of shape (groups,)."""
 
@@ -56,9 +62,7 @@ class Rows:
     def take(self, places: Integers) -> Rows:
         """The rows at these places, in that order."""
         sizes = self.sizes[places]
-        ends = np.cumsum(sizes)
-        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - sizes, sizes)
-        return Rows(self.flat[np.repeat(self.starts[places], sizes) + within], sizes)
+        return Rows(self.flat[np.repeat(self.starts[places], sizes) + within(sizes)], sizes)
 
     def repeated(self, times: int) -> Rows:
         """All rows that many times, one after another."""
@@ -75,9 +79,9 @@ class Rows:
         whole: NDArray[np.bool_] = self.count(np.isfinite(self.flat)) == self.sizes
         return whole
 
-    def padded(self, fill: float) -> Floats:
-        """One array, float64 of shape (groups, longest), ``fill`` behind the end of each row."""
-        longest = int(self.sizes.max(initial=0))
+    def padded(self, fill: float, longest: int | None = None) -> Floats:
+        """One array, float64 of shape (groups, longest), ``fill`` behind the end of each row; the longest row's length unless given."""
+        longest = int(self.sizes.max(initial=0)) if longest is None else longest
         if longest * len(self) == self.flat.size:
             return self.flat.reshape(len(self), longest)
         made = np.full((len(self), longest), fill)

@@ -10,15 +10,16 @@ import numpy as np
 
 from harness.metrics import rerank_names
 from harness.metrics.agreement import kendall_tau_b, overlap
-from harness.metrics.ranking import FAMILIES, Spread, spreads
+from harness.metrics.ranked import Spread
+from harness.metrics.ranking import FAMILIES, spreads
 from harness.metrics.rerank_names import K, cut
-from harness.metrics.rows import Rows
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
+
+    from harness.metrics.rows import Rows
 
     Floats = NDArray[np.float64]
-    Scores = Rows | Sequence[ArrayLike]
 
 _SPREAD = {"_best": 1, "_worst": 2}
 
@@ -38,24 +39,13 @@ class Bench:
     best_sentinel: Mapping[int, Floats]
 
     @classmethod
-    def of(
-        cls,
-        gains: Scores,
-        reference: Scores,
-        sentinels: Mapping[str, Scores],
-        cuts: Sequence[int],
-    ) -> Bench:
-        """Take the metrics of PyTorch and of the sentinels, of which random order always has a value."""
-        gains, reference = Rows.of(gains), Rows.of(reference)
-        distinct = {id(scores): scores for scores in sentinels.values()}  # constant and random are the same scores
-        known = {key: spreads(scores, gains, cuts) for key, scores in distinct.items()}
-        by_sentinel = [known[id(scores)] for scores in sentinels.values()]
+    def of(cls, gains: Rows, reference: Rows, known: Mapping[str, Mapping[str, Spread]], cuts: Sequence[int]) -> Bench:
+        """``known`` holds the metrics of PyTorch (``reference``) and of the sentinels, of which random order always has a value."""
         best: dict[int, Floats] = {}
         for k in cuts:
-            rows = [found[f"ndcg_at_{k}"].expected for found in by_sentinel]
+            rows = [known[name][f"ndcg_at_{k}"].expected for name in rerank_names.SENTINELS]
             best[k] = max((row for row in rows if np.isfinite(row).all()), key=lambda row: float(row.sum()))
-        random = dict(zip(sentinels, by_sentinel, strict=True))["random"]
-        return cls(gains, reference, tuple(cuts), spreads(reference, gains, cuts), random, best)
+        return cls(gains, reference, tuple(cuts), known["reference"], known["random"], best)
 
     def repeated(self, times: int) -> Bench:
         """The groups that many times, one after another."""
@@ -85,14 +75,26 @@ class Bench:
             return np.ones(len(self.gains), dtype=np.bool_)
         return self.of_random[family].best > self.of_random[family].worst
 
-    def columns(self, scores: Scores, names: Sequence[str]) -> dict[str, Floats]:
-        """The named ranking metrics of a scorer, each float64 of shape (groups,); NaN where a score is not finite."""
-        scores = Rows.of(scores)
-        alike = {name for name in names if name.startswith("overlap_at_") or name == "kendall_tau_b_by_query"}
+    def columns(
+        self,
+        scores: Rows,
+        names: Sequence[str],
+        own: Mapping[str, Spread] | None = None,
+        alike: Mapping[str, Floats] | None = None,
+    ) -> dict[str, Floats]:
+        """The named ranking metrics of a scorer, each float64 of shape (groups,); NaN where a score is not finite.
+
+        ``own`` is what ``spreads`` gives of the scorer and ``alike`` what ``agreements`` does, where they are known.
+        """
+        found = {
+            name: alike[name] if alike is not None else _alike(self.reference, scores, name)
+            for name in names
+            if name.startswith("overlap_at_") or name == "kendall_tau_b_by_query"
+        }
         families = [family for family in FAMILIES if any(name.startswith(f"{family}_at_") for name in names)]
-        own = spreads(scores, self.gains, self.cuts, families) if alike < set(names) else {}
-        found = {name: _alike(self.reference, scores, name) for name in alike}
-        return {name: found[name] if name in found else self._column(own, name) for name in names}
+        if own is None and found.keys() < set(names):
+            own = spreads(scores, self.gains, self.cuts, families)
+        return {name: found[name] if name in found else self._column(own or {}, name) for name in names}
 
     def _column(self, own: Mapping[str, Spread], name: str) -> Floats:
         for kind, place in _SPREAD.items():
@@ -109,11 +111,10 @@ class Bench:
         return own[name].expected
 
 
-def agreements(reference: Scores, scores: Scores, cuts: Sequence[int]) -> dict[str, Floats]:
+def agreements(reference: Rows, scores: Rows, cuts: Sequence[int]) -> dict[str, Floats]:
     """How alike two scorers rank: Kendall's tau-b and the overlap of the first k, each float64 of shape (groups,)."""
     names = [name for name in rerank_names.names(cuts) if name.startswith(("overlap_at_", "kendall_"))]
-    one, other = Rows.of(reference), Rows.of(scores)
-    return {name: _alike(one, other, name) for name in names}
+    return {name: _alike(reference, scores, name) for name in names}
 
 
 def _alike(reference: Rows, scores: Rows, name: str) -> Floats:

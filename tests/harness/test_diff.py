@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from evidence.manifest import digest_of
 from harness import answer, comparison, diff, gate, sides
 from harness.answer import check
 from harness.diff_values import Diff, Side, StepDiff
-from harness.errors import AskedWrongly
+from harness.errors import AskedWrongly, NotIntact
 from harness.policy import parse
 from harness.recheck import Rejudged, rejudge
 from tests.support.ladders import Said, changed, edited, qualify, writable_copy
@@ -163,6 +164,23 @@ def test_nothing_is_read_from_a_root_that_does_not_verify(tiny_root: Path, tmp_p
 
 
 # --- the base ---------------------------------------------------------------------------------------------------------
+
+
+def test_large_ranked_sets_are_judged_at_once_with_the_same_answer(
+    tiny_root: Path, other_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart = compared(tiny_root, other_machine)
+    untrue = changed(
+        tiny_root, tmp_path / "untrue", edited("qualification.json", lambda value: value.update(verdict="FAIL"))
+    )
+    with pytest.raises(NotIntact) as alone:
+        compared(other_machine, untrue)
+    monkeypatch.setattr(comparison, "LARGE_BYTES", 0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+    assert compared(tiny_root, other_machine) == apart
+    with pytest.raises(NotIntact) as together:
+        compared(other_machine, untrue)
+    assert str(together.value) == str(alone.value)
 
 
 def test_when_only_the_machine_moved_the_command_measures_l1_again_and_carries_the_rest(

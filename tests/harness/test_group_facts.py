@@ -11,7 +11,7 @@ from evidence.manifest import digest_of
 from harness import data
 from harness.bounds import Bounds, Selected, whole
 from harness.data import Doc, Group
-from harness.group_facts import disagreements, facts, source_of
+from harness.group_facts import counted, disagreements, facts, source_of
 from harness.records import DataFact, DataSource, RerankOptions, TrecFiles
 from tests.harness.test_bounds import group
 
@@ -98,7 +98,7 @@ def claimed(**changes: Any) -> DataFact:
 
 
 def test_honest_facts_agree() -> None:
-    assert disagreements(claimed(), GROUPS, OPTIONS, seed=9) == []
+    assert disagreements(claimed(), counted(GROUPS), OPTIONS, seed=9) == []
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_groups_that_are_not_as_the_plan_says_are_found_out(
     changes: dict[str, Any], options: dict[str, Any], said: str
 ) -> None:
     asked = msgspec.structs.replace(OPTIONS, **options)
-    assert said in disagreements(claimed(**changes), GROUPS, asked, seed=9)
+    assert said in disagreements(claimed(**changes), counted(GROUPS), asked, seed=9)
 
 
 def test_a_count_or_a_note_that_was_made_prettier_is_found_out() -> None:
     fact = claimed()
     counts = {**fact.counts, "positives_first": 0}
-    found = disagreements(msgspec.structs.replace(fact, counts=counts, notes=()), GROUPS, OPTIONS, seed=9)
+    found = disagreements(msgspec.structs.replace(fact, counts=counts, notes=()), counted(GROUPS), OPTIONS, seed=9)
     assert [line.partition(":")[0] for line in found] == ["counts", "notes"]
 
 
@@ -135,7 +135,7 @@ def test_a_group_that_should_have_been_dropped_and_too_little_reading_are_found_
         source="g.jsonl",
         bounds=Bounds(groups=3, candidates=3, unjudged="drop"),
     )
-    assert disagreements(fact, bad, asked, seed=0) == [
+    assert disagreements(fact, counted(bad), asked, seed=0) == [
         "unjudged: expected a positive and a negative in each group, got 'none' without",
         "read: expected at least the 3 groups that were kept, got 1",
     ]

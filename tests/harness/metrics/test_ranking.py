@@ -251,3 +251,16 @@ def test_untied_groups_agree_with_mteb() -> None:
     assert np.mean([row.mrr.expected for row in found]) == pytest.approx(
         np.mean(mrr(qrels, run, [10])["MRR@10"]), abs=1e-4
     )
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.0, 1.0, 0.7])), max_size=12), max_size=12)
+)
+def test_how_many_groups_are_looked_at_together_changes_no_bit(found: list[list[tuple[int, float]]]) -> None:
+    scores, gains = ([np.array([pair[side] for pair in group], dtype=float) for group in found] for side in (0, 1))
+    together = ranking.spreads(scores, gains, [2, 10])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "_AT_ONCE", 1)
+        apart = ranking.spreads(scores, gains, [2, 10])
+    for name, spread in together.items():
+        assert all(map(np.array_equal, spread, apart[name], [True] * 3)), name
