@@ -86,8 +86,9 @@ learned ones. *cpu-int8-static* is of a ladder of its own that ends at L0. Every
 | --- | --- | --- | --- | --- | --- | --- |
 """
 TAIL = """
-All this ran within the 16 GiB of `memory_limit_bytes` that a step has unless the ladder says otherwise. A larger model may need more,
-and more than the 900 s of `time_limit_s` in L0. Optimisation and conversion write copies where `TMPDIR` says: keep four
+All this ran within the 16 GiB of `memory_limit_bytes` that a step has unless the ladder says otherwise. Conversion to fp16 needs most,
+here about six times the fp32 weights, since one tensor holds most of them: raise the limit for a larger model, or L0 is BLOCKED by it.
+L0 may also need more than the 900 s of `time_limit_s`. Optimisation and conversion write copies where `TMPDIR` says: keep four
 times the fp32 weights free there, and the sum of all targets where the root is.
 """
 
