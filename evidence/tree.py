@@ -14,7 +14,6 @@ resets cannot be a rule, so a program is refused by its name and first bytes, ne
 import errno
 import os
 import stat
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby
@@ -27,8 +26,7 @@ from blake3 import blake3
 from evidence.manifest import DEPTH_LIMIT, Fault, check_first_bytes, fault
 
 BLOCK_BYTES = 1024 * 1024
-BIG_BYTES = 16 * BLOCK_BYTES  # a bigger file is worth a thread, and bigger blocks
-BIG_BLOCK_BYTES = 8 * BLOCK_BYTES
+BIG_BYTES = 16 * BLOCK_BYTES  # a bigger file is worth a thread
 FILES_LIMIT = 1_000_000  # more than a manifest of 64 MiB can name
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # NONBLOCK: never wait for a pipe's writer
@@ -195,16 +193,36 @@ def _blocks(file: int, size: int, *, whole: bool) -> Iterator[Block]:
             size -= len(data)
             yield data
         return
-    from concurrent.futures import ThreadPoolExecutor  # here: a small root need not wait for its import
+    from queue import SimpleQueue  # here: a small root need not wait for these imports
+    from threading import Thread
 
-    blocks = [memoryview(bytearray(BIG_BLOCK_BYTES)) for _ in range(3)]  # one is hashed, two are read meanwhile
-    with ThreadPoolExecutor(1) as reader:
-        ahead = deque((block, reader.submit(os.readv, file, [block])) for block in blocks)
-        while count := min(ahead[0][1].result(), size):
-            block, _ = ahead.popleft()
-            size -= count
+    free, full = SimpleQueue[memoryview | None](), SimpleQueue[tuple[memoryview, int | Exception]]()
+
+    def read() -> None:
+        while (block := free.get()) is not None:
+            try:
+                full.put((block, os.readv(file, [block])))
+            except Exception as error:  # noqa: BLE001 - raised again where blocks are taken, which would wait for ever otherwise
+                full.put((block, error))
+                return
+
+    for _ in range(3):  # one is hashed, two are read meanwhile
+        free.put(memoryview(bytearray(BLOCK_BYTES)))
+    reader = Thread(target=read)
+    reader.start()
+    try:
+        while size:
+            block, found = full.get()
+            if isinstance(found, Exception):
+                raise found
+            if (count := min(found, size)) == 0:
+                return
             yield block[:count]
-            ahead.append((block, reader.submit(os.readv, file, [block])))
+            size -= count
+            free.put(block)
+    finally:
+        free.put(None)
+        reader.join()
 
 
 def _link(path: str) -> Fault:

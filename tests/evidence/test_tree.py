@@ -61,7 +61,6 @@ def test_a_big_file_is_read_ahead_and_hashed_whole(
 ) -> None:
     monkeypatch.setattr(tree, "BLOCK_BYTES", 7)
     monkeypatch.setattr(tree, "BIG_BYTES", 20)
-    monkeypatch.setattr(tree, "BIG_BLOCK_BYTES", 7)
     readers: set[str] = set()
     read = os.readv
 
@@ -86,7 +85,6 @@ def test_a_big_file_of_another_kind_is_refused_by_its_first_block_and_closed(
 ) -> None:
     monkeypatch.setattr(tree, "BLOCK_BYTES", 7)
     monkeypatch.setattr(tree, "BIG_BYTES", 20)
-    monkeypatch.setattr(tree, "BIG_BLOCK_BYTES", 7)
     (tmp_path / "big.bin").write_bytes(b"\x7fELF" + bytes(90))
     before, threads = len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
     read: list[tree.Block] = []
@@ -101,7 +99,6 @@ def test_an_error_of_reading_ahead_is_the_error_of_that_file(
 ) -> None:
     monkeypatch.setattr(tree, "BLOCK_BYTES", 7)
     monkeypatch.setattr(tree, "BIG_BYTES", 20)
-    monkeypatch.setattr(tree, "BIG_BLOCK_BYTES", 7)
     (tmp_path / "big.bin").write_bytes(bytes(90))
     read, left = os.readv, iter((1, 1, 0))
 
@@ -234,7 +231,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
 ) -> None:
     monkeypatch.setattr(tree, "BLOCK_BYTES", 4)
     monkeypatch.setattr(tree, "BIG_BYTES", ahead)
-    monkeypatch.setattr(tree, "BIG_BLOCK_BYTES", 4)
     place = tmp_path / "f.bin"
     place.write_bytes(b"0123456789")
     time.sleep(0.02)  # the clock of file times may tick as slowly as 100 times a second
