@@ -68,18 +68,19 @@ def _compared(request: Request, reference: Floats, artifact: Floats, moved_by: s
     bad = logits.non_finite_count(reference, artifact)
     undefined = f"{bad} logits are not finite" if bad else "not defined for these logits"
     sides = reference, artifact
+    beyond = _joined(f"beyond {noise:g} logit of the reference", moved_by)
     values: dict[str, tuple[Value, str]] = {
         "max_abs_gap": (logits.max_abs_gap(*sides), _worst(*sides, moved_by)),
         "mean_abs_gap": (logits.mean_abs_gap(*sides), ""),
-        "p99_abs_gap": (logits.p99_abs_gap(*sides), ""),
-        "gap_over_spread": (logits.gap_over_spread(*sides), ""),
-        "pearson": (logits.pearson(*sides), ""),
-        "spearman": (logits.spearman(*sides), ""),
-        "kendall_tau_b": (logits.kendall_tau_b(*sides), _ties(*sides)),
+        "p99_abs_gap": (logits.p99_abs_gap(*sides), moved_by),
+        "gap_over_spread": (logits.gap_over_spread(*sides), moved_by),
+        "pearson": (logits.pearson(*sides), moved_by),
+        "spearman": (logits.spearman(*sides), moved_by),
+        "kendall_tau_b": (logits.kendall_tau_b(*sides), _joined(_ties(*sides), moved_by)),
         "top_1_agreement": (logits.top_k_agreement(*sides, 1), ""),
         "top_10_agreement": (logits.top_k_agreement(*sides, 10), ""),
-        "discordant_pairs": (logits.discordant_pairs(*sides, noise), f"beyond {noise:g} logit of the reference"),
-        "order_kept": (logits.order_kept(*sides, noise), f"beyond {noise:g} logit of the reference"),
+        "discordant_pairs": (logits.discordant_pairs(*sides, noise), beyond),
+        "order_kept": (logits.order_kept(*sides, noise), beyond),
         "cosine": (logits.cosine(*sides), ""),
         "sqnr_db": (logits.sqnr_db(*sides), ""),
         "distinct_logits": (logits.distinct_scores(artifact), _constant(artifact)),
@@ -98,7 +99,11 @@ def _worst(reference: Floats, artifact: Floats, moved_by: str) -> str:
         return ""
     pair = int(gaps.argmax())
     where = f"pair {pair}: {reference[pair]:.6g} in PyTorch, {artifact[pair]:.6g} in the runtime"
-    return f"{where}; {moved_by}" if moved_by else where
+    return _joined(where, moved_by)
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)
 
 
 def _ties(reference: Floats, artifact: Floats) -> str:

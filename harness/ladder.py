@@ -6,22 +6,19 @@ the rules here look at what needs two keys or the catalogue of metrics. The firs
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
 from evidence.manifest import check_path
-from harness import data_rules, fields, strict_yaml
+from harness import data_rules, fields, ladder_limits, strict_yaml
 from harness.errors import LadderError
-from harness.fields import join, refuse, show, suggest
+from harness.fields import refuse, show
 from harness.ladder_format import Ladder, Provider, Target, Tiers, is_folder, is_hub_id
 from harness.ladder_schema import schema
-from harness.metrics import catalogue, cells
-from harness.metrics.metric import Metric
-from harness.metrics.rerank_names import SCORERS
+from harness.metrics import cells
 from harness.records import (
     TIERS,
-    Limit,
     Limits,
     PerfOptions,
     SessionOptions,
@@ -147,7 +144,7 @@ def _check_tiers(ladder: Ladder) -> None:
         if table is not None and tier not in climbed:
             refuse(where, f"no tier above the goal {ladder.goal}", "a table", "remove it or raise the goal")
         if table is not None:
-            _check_limits(table.limits, tier, f"{where}.limits")
+            ladder_limits.check(table.limits, tier, f"{where}.limits")
     if ladder.tiers.L1 is not None:
         _check_lists(ladder.tiers.L1)
     if ladder.tiers.L3 is not None:
@@ -187,11 +184,9 @@ def _check_targets(ladder: Ladder) -> None:
             overrides, here = getattr(target.limits, tier), f"{where}.limits.{tier}"
             if overrides and tier not in tiers_up_to(ladder.goal):
                 refuse(here, f"no tier above the goal {ladder.goal}", "a table", "remove it or raise the goal")
-            _check_limits(overrides, tier, here)
+            ladder_limits.check(overrides, tier, here)
         for tier in tiers_up_to(ladder.goal) if target.deferred is None else ():
-            if not limits_of(ladder, target, tier):
-                do = "a tier without limits would decide nothing; add a limit"
-                refuse(f"tiers.{tier}.limits", f"at least one limit for the target {name}", "none", do)
+            ladder_limits.check_enough(limits_of(ladder, target, tier), tier, name)
         if ladder.tiers.L1 is not None and target.deferred is None:
             _check_measured(ladder, target, ladder.tiers.L1)
 
@@ -220,76 +215,6 @@ def _check_gates(ladder: Ladder) -> None:
             refuse(f"{where}.name", "each gate's name once", show(gate.name), "name this gate otherwise")
         if check_path(f"{gate_folder(gate.name)}/gate.json"):
             refuse(f"{where}.name", "a name that every file system takes", show(gate.name), "choose another")
-
-
-def _check_limits(limits: Limits, tier: Tier, where: str) -> None:
-    for name, limit in limits.items():
-        here, metric = join(where, name), catalogue.find(name)
-        if metric is None:
-            _refuse_metric(name, tier, where)
-        if metric.tier != tier:
-            refuse(
-                where,
-                f"a metric of {tier}",
-                f"{show(name)}, a metric of {metric.tier}",
-                f"move it to the limits of {metric.tier}",
-            )
-        if name in catalogue.fixed_limits(tier, "fp32", adapter=True) or name in catalogue.LOAD_LIMITS:
-            refuse(
-                where,
-                "a metric that a ladder decides",
-                f"{show(name)}, whose limit is fixed",
-                "remove it; it is always judged",
-            )
-        _check_bounds(limit, here)
-        _check_kind(limit, metric, here)
-
-
-def _refuse_metric(name: str, tier: Tier, where: str) -> NoReturn:
-    base, dot, parameter = name.partition(".")
-    known = catalogue.METRICS.get(catalogue.base(name))
-    if known is not None and known.parameter:
-        got = f"{show(name)}" if dot else f"{show(name)} alone"
-        refuse(
-            where,
-            f"{base}.<{known.parameter}>",
-            got,
-            suggest(parameter, SCORERS) if known.parameter == "scorer" else "",
-        )
-    if known is not None:
-        refuse(where, f"the metric {base!r} without a parameter", show(name), f"write {base}")
-    own = [metric for metric, found in catalogue.METRICS.items() if found.tier == tier]
-    do = suggest(base, own) or suggest(base, catalogue.METRICS) or f"they are {', '.join(own)}"
-    refuse(where, f"a metric of {tier}", show(name), do)
-
-
-def _check_bounds(limit: Limit, where: str) -> None:
-    if limit.at_most is None and limit.at_least is None and limit.exactly is None:
-        refuse(where, "at_most, at_least or exactly", "none of them", "add a bound")
-    if limit.exactly is not None and (limit.at_most is not None or limit.at_least is not None):
-        refuse(where, "exactly alone", "another bound beside it", "remove one")
-    if limit.at_most is not None and limit.at_least is not None and limit.at_least > limit.at_most:
-        got = f"at_least {limit.at_least:g} above at_most {limit.at_most:g}"
-        refuse(where, "bounds that a value can meet", got, "swap them")
-
-
-def _check_kind(limit: Limit, metric: Metric, where: str) -> None:
-    """A bound must be of the metric's kind: ``at_most`` on a signature, or ``exactly: true`` on a count, could never be met."""
-    word = {str: "text", bool: "true or false"}.get(metric.kind)
-    if word is not None:
-        if limit.exactly is None:
-            refuse(where, f"exactly, since the metric is {word}", "a bound for numbers", "write exactly")
-        if not isinstance(limit.exactly, metric.kind):
-            refuse(f"{where}.exactly", word, show(limit.exactly))
-        return
-    for bound in ("at_most", "at_least", "exactly"):
-        value = getattr(limit, bound)
-        if value is None:
-            continue
-        if isinstance(value, (bool, str)):
-            refuse(f"{where}.{bound}", f"a number of {metric.unit}", show(value))
-        if bound == "exactly" and metric.kind is int and value != int(value):
-            refuse(f"{where}.{bound}", f"a whole number of {metric.unit}", show(value))
 
 
 def _tier_types() -> dict[str, type]:

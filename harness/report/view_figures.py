@@ -30,6 +30,7 @@ KEY_FIGURES: dict[Tier, tuple[tuple[str, str], ...]] = {
         ("gap over spread", "gap_over_spread"),
         ("non-finite", "non_finite_count"),
         ("pairs", "pairs"),
+        ("most of the gap from", "gap_step"),
     ),
     "L3": (
         ("nDCG@10", "ndcg_at_10"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,9 @@ ONE_FILE_BYTES = 2_000_000_000
 """A protobuf message holds at most 2 GiB; what is larger needs external data."""
 INLINE_BYTES = 1024
 """Tensors below this stay in the graph, so that shapes and scalars can be read without the file beside it."""
+_SCOPES = "pkg.torch.onnx.name_scopes"
+_MODULE = re.compile(r"(?!_empty_nn_module)[A-Za-z_]\w*(\.\w+)*")
+"""A module's dotted path; ``torch.export`` gives nodes of none the key ``_empty_nn_module_stack_from_metadata_hook``."""
 
 
 def load(path: Path) -> Any:
@@ -48,10 +54,15 @@ def save(model: Any, folder: Path, *, external: bool) -> Path:
 
 
 def strip(model: Any) -> None:
-    """Take out stack traces, doc strings and unused domains: they name files of this machine and make two exports differ."""
+    """Take out stack traces, doc strings and unused domains: they name files of this machine and make two exports differ.
+
+    The module that a node is of, which one exporter says only there, goes into its name, where the other has it: ``/bert/encoder/...``.
+    """
     model.doc_string = model.graph.doc_string = ""
     model.ClearField("metadata_props")
     model.graph.ClearField("metadata_props")
+    for node in model.graph.node:
+        node.name = _named(node)
     for node in nodes(model):
         node.ClearField("metadata_props")
         node.doc_string = ""
@@ -64,6 +75,21 @@ def strip(model: Any) -> None:
     kept = [item for item in model.opset_import if item.domain in used]
     del model.opset_import[:]
     model.opset_import.extend(kept)
+
+
+def _named(node: Any) -> str:
+    """The node's name, below its module where the exporter told the modules around it, outermost first and the operation last."""
+    name = str(node.name)
+    told = next((item.value for item in node.metadata_props if item.key == _SCOPES), "[]")
+    try:
+        modules = [str(scope) for scope in ast.literal_eval(told)[:-1]]
+    except (ValueError, SyntaxError, TypeError):  # another release's spelling is no reason to fail an export
+        return name
+    modules = [module for module in modules if _MODULE.fullmatch(module)]
+    if not name or not modules:
+        return name
+    steps = [modules[0], *(inner.removeprefix(f"{outer}.") for outer, inner in pairwise(modules))]
+    return "/".join(("", *steps, name))
 
 
 def nodes(model: Any) -> Iterator[Any]:

@@ -47,6 +47,15 @@ class Deep:
 
 @pytest.fixture(scope="session")
 def deep(tmp_path_factory: pytest.TempPathFactory) -> Deep:
+    return _deep(tmp_path_factory, BuildOptions())
+
+
+@pytest.fixture(scope="session")
+def deep_by_torch_export(tmp_path_factory: pytest.TempPathFactory) -> Deep:
+    return _deep(tmp_path_factory, BuildOptions(exporter="torch_export", opset=20))
+
+
+def _deep(tmp_path_factory: pytest.TempPathFactory, options: BuildOptions) -> Deep:
     def make(folder: Path) -> None:
         import onnx
         from onnxruntime.transformers import float16
@@ -54,12 +63,12 @@ def deep(tmp_path_factory: pytest.TempPathFactory) -> Deep:
         make_bert(folder / "model", layers=12)
         found = candidate.resolve("./model", None, folder)
         names = ("input_ids", "attention_mask", "token_type_ids")
-        graph = export.export(found.folder, found.candidate, BuildOptions(), names, 1, folder).graph
+        graph = export.export(found.folder, found.candidate, options, names, 1, folder).graph
         graph.rename(folder / "fp32.onnx")
         half = float16.convert_float_to_float16(onnx.load(str(folder / "fp32.onnx")), keep_io_types=True)
         onnx.save(half, str(folder / "fp16.onnx"))
 
-    folder = once(tmp_path_factory, "deep", make)
+    folder = once(tmp_path_factory, f"deep_{options.exporter}", make)
     return Deep(folder / "fp32.onnx", folder / "fp16.onnx")
 
 
@@ -91,6 +100,21 @@ def test_an_overflow_among_twelve_layers_is_found_at_its_node(deep: Deep, tmp_pa
     assert (first.node, first.gap) == (f"/{OVERFLOWING}/MatMul", None)
     assert first.module == "bert.encoder.layer.8.attention.self.value"
     assert first.why.endswith(" values are not finite, and are in the fp32 graph")
+
+
+@pytest.mark.parametrize(
+    ("module", "by", "tolerance"),
+    [(SCALED, 1.5, TOLERANCE["fp16"]), (OVERFLOWING, 30_000, 1e9)],
+    ids=["scaled", "overflow"],
+)
+def test_a_fault_in_a_graph_of_torch_export_is_found_at_its_node_and_module(
+    deep_by_torch_export: Deep, tmp_path: Path, module: str, by: float, tolerance: float
+) -> None:
+    changed = graphs.edited(deep_by_torch_export.fp16, tmp_path / "changed.onnx", graphs.weight_scaled(module, by))
+    first = deep_by_torch_export.search(tmp_path / "search", changed, tolerance).first
+    assert first is not None
+    assert first.node.startswith(f"/{module}/node_MatMul")
+    assert (first.operator, first.module) == ("MatMul", module.replace("/", "."))
 
 
 def test_weights_are_not_written_again_for_every_chunk(deep: Deep, tmp_path: Path) -> None:

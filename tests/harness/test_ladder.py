@@ -302,6 +302,16 @@ RULES = {
             " a tier without limits would decide nothing; add a limit"
         ),
     ),
+    "parity-by-cosine-alone": (
+        changed(
+            b"{max_abs_gap: {at_most: 1e-4}, order_kept: {exactly: true}}",
+            b"{cosine: {at_least: 0.99}, pairs: {at_least: 64}}",
+        ),
+        (
+            ": tiers.L2.limits: expected a limit on the gap or the order for the target cpu-fp32, got only cosine, pairs;"
+            " such limits would pass other logits; add max_abs_gap or order_kept"
+        ),
+    ),
     "empty-override": (
         changed(b"{L2: {max_abs_gap: {at_most: 1e-2}}}", b"{L2: {}}"),
         ": targets[1].limits.L2: expected at least one entry, got an empty table; fill it or leave the key out",

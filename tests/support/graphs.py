@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,12 +97,13 @@ def logits_noisy(model: Any) -> None:
 
 
 def weight_scaled(module: str, by: float) -> Callable[[Any], None]:
-    """The weight of one matrix product, by its node's name ``/module/MatMul``, is multiplied by ``by``."""
+    """The weight of one matrix product, by its node's name ``/module/MatMul`` or ``/module/node_MatMul_7``, is multiplied by ``by``."""
 
     def change(model: Any) -> None:
         from onnx import numpy_helper
 
-        node = next(node for node in model.graph.node if node.name == f"/{module}/MatMul")
+        product = re.compile(rf"/{re.escape(module)}/(node_)?MatMul\w*")
+        node = next(node for node in model.graph.node if product.fullmatch(node.name))
         tensor = next(item for item in model.graph.initializer if item.name == node.input[1])
         values = numpy_helper.to_array(tensor)
         tensor.CopyFrom(numpy_helper.from_array((values * np.float32(by)).astype(values.dtype), tensor.name))
