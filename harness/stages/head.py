@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,24 +33,63 @@ def activations(graph: Path) -> tuple[str, ...] | None:
     A sigmoid that was put together from Exp and a division is seen by its Exp. None where the graph cannot be read.
     """
     try:
-        model = onnx_file.outline(graph).graph
+        model = onnx_file.outline(graph)
     except Exception:  # noqa: BLE001 - an unreadable graph is a finding of the checker, not of this look
         return None
-    makers = {name: node for node in model.node for name in node.output}
-    outputs = [item.name for item in model.output]
-    pending = ["logits"] if "logits" in outputs else outputs[:1]
-    seen: set[str] = set()
+    outputs = [item.name for item in model.graph.output]
+    start = ["logits"] if "logits" in outputs else outputs[:1]
+    single = {item.name for item in model.graph.initializer if math.prod(item.dims) == 1}
+    functions = {(function.domain, function.name): function for function in model.functions}
     found: set[str] = set()
+    _back(model.graph.node, start, single, functions, found)
+    return tuple(sorted(found))
+
+
+def _back(
+    nodes: Iterable[Any],
+    start: Iterable[str],
+    single: Collection[str],
+    functions: Mapping[tuple[str, str], Any],
+    found: set[str],
+) -> set[str]:
+    """Walk back from tensors to the first products, add the activations on the way to ``found``, and return all tensors that were met.
+
+    A product with a number (``single`` names the tensors of one element) is no end, and neither is a function, into which the walk goes.
+    """
+    makers = {name: node for node in nodes for name in node.output}
+    numbers = {*single, *(node.output[0] for node in makers.values() if _one_number(node))}
+    pending, seen = list(start), set[str]()
     while pending:
         name = pending.pop()
-        node = makers.get(name)
-        if name in seen or node is None or _PRODUCTS.fullmatch(node.op_type):
+        if name in seen:
             continue
         seen.add(name)
+        node = makers.get(name)
+        if node is None or (_PRODUCTS.fullmatch(node.op_type) and not _with_a_number(node, numbers)):
+            continue
         if node.op_type in _ACTIVATIONS:
             found.add(node.op_type)
-        pending += node.input
-    return tuple(sorted(found))
+        body = functions.get((node.domain, node.op_type))
+        if body is None:
+            pending += node.input
+        else:
+            given = dict(zip(body.input, node.input, strict=False))  # an input at the end may be left out
+            asked = [inner for inner, outer in zip(body.output, node.output, strict=False) if outer == name]
+            met = _back(body.node, asked, (), functions, found)
+            pending += [outer for inner, outer in given.items() if inner in met]
+    return seen
+
+
+def _with_a_number(product: Any, numbers: Collection[str]) -> bool:
+    """Whether one of the two factors is a single number; the bias of a product with one row is one too, and is no factor."""
+    return product.op_type in {"MatMul", "Gemm", "FusedMatMul"} and not {*product.input[:2]}.isdisjoint(numbers)
+
+
+def _one_number(node: Any) -> bool:
+    if node.op_type != "Constant" or not node.attribute:
+        return False
+    value = node.attribute[0]
+    return bool(value.HasField("f") or (value.HasField("t") and math.prod(value.t.dims) == 1))
 
 
 def compare_head(graph: Path, model: Path) -> tuple[tuple[HeadMatch, ...], str]:
