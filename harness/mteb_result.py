@@ -1,12 +1,14 @@
 """The L3 figures of a root in mteb's own result format (``TaskResult``), one file a target. Pure; mteb is not needed.
 
-A bounded set is not the benchmark: the task's name then says so, and mteb takes it for no task of its own.
+A bounded set is not the benchmark: the task's name then says so, and mteb takes it for no task of its own. A functional smoke test is
+named as one, whatever its bounds, since a name is all of this format that every table of results prints.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from harness import judge_rerank
 from harness.errors import AskedWrongly
 from harness.records import DataFact, DataSource, Measurement
 from harness.report import wording
@@ -32,7 +34,7 @@ def result(found: RootRecords, target: str) -> dict[str, Any]:
     ended = step.outcome.exit
     return {
         "dataset_revision": source.revision if source is not None and source.revision is not None else fact.digest,
-        "task_name": _task_name(source, fact),
+        "task_name": _task_name(source, fact, smoke=bool(judge_rerank.smoke(step.outcome.findings))),
         "mteb_version": found.environment.packages.get("mteb"),
         "scores": {source.split if source is not None else "test": [scores | about]},
         "evaluation_time": ended.seconds if ended is not None else None,
@@ -50,9 +52,9 @@ def _subset(source: DataSource | None) -> str:
     return source.config if source is not None and source.config is not None else "default"
 
 
-def _task_name(source: DataSource | None, fact: DataFact) -> str:
-    """Mteb's own name only for a whole task; anything else is named by source and bounds."""
+def _task_name(source: DataSource | None, fact: DataFact, *, smoke: bool) -> str:
+    """Mteb's own name only for a whole task that is no smoke test; anything else is named by source, label and bounds."""
+    name = source.mteb if source is not None and source.mteb is not None else fact.source
     whole = not fact.bounds and fact.counts["source_read_to_its_end"] == 1
-    if source is not None and source.mteb is not None:
-        return source.mteb if whole else f"{source.mteb} ({wording.bounds(fact.bounds)})"
-    return fact.source if whole else f"{fact.source} ({wording.bounds(fact.bounds)})"
+    said = [*([judge_rerank.SMOKE] if smoke else []), *([] if whole else [wording.bounds(fact.bounds)])]
+    return f"{name} ({': '.join(said)})" if said else name

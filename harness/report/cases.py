@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from harness.judge_rerank import smoke
 from harness.records import TIER_NAMES, TIERS, Outcome, Qualification, Tier, Verdict, gate_folder, step_folder
 from harness.report import wording
 
@@ -23,6 +24,7 @@ class Case(NamedTuple):
     """One thing that was judged. ``suite`` is a target or ``BUNDLE``, ``path`` the root-relative evidence.
 
     ``rule`` is what a tool groups by: a metric without its parameter, a rule of the verifier, or the verdict of a whole step.
+    ``smoke`` says why the step is a functional smoke test; empty where it is none.
     """
 
     suite: str
@@ -32,6 +34,12 @@ class Case(NamedTuple):
     verdict: Verdict
     text: str
     path: str
+    smoke: str = ""
+
+    @property
+    def said(self) -> str:
+        """The text, and behind it that the step is a smoke test, where it is one."""
+        return "; ".join(filter(None, (self.text, self.smoke)))
 
     @property
     def group(self) -> str:
@@ -71,9 +79,12 @@ def _step(target: str, tier: Tier, verdict: Verdict, outcome: Outcome | None) ->
     if outcome is None or verdict == "NOT_RUN":
         yield Case(target, tier, "step", "step", "NOT_RUN", wording.MEANINGS["NOT_RUN"], path)
         return
+    label = smoke(outcome.findings) if tier == "L3" else ""
     for finding in outcome.findings:
         rule = finding.metric.partition(".")[0]
-        yield Case(target, tier, finding.metric, rule, finding.verdict, finding.text, f"{path}/measurements.json")
+        yield Case(
+            target, tier, finding.metric, rule, finding.verdict, finding.text, f"{path}/measurements.json", label
+        )
     if not outcome.findings:
         yield Case(target, tier, "step", "step", verdict, outcome.reason, f"{path}/outcome.json")
 

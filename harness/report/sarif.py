@@ -44,7 +44,13 @@ def render(account: Account) -> bytes:
                     }
                 },
                 "automationDetails": {"id": f"qualify/{visible(account.ladder)}/"},
-                "properties": {"ladder": visible(account.ladder), "rootDigest": visible(account.digest)},
+                "properties": {
+                    "ladder": visible(account.ladder),
+                    "rootDigest": visible(account.digest),
+                    "smoke": [
+                        visible(label) for label in dict.fromkeys(filter(None, (c.smoke for c in account.cases)))
+                    ],
+                },
                 "results": [_result(account, case, rules.index(case.rule)) for case in open_],
                 "columnKind": "unicodeCodePoints",
             }
@@ -68,7 +74,7 @@ def _result(account: Account, case: Case, rule: int) -> dict[str, Any]:
         "ruleIndex": rule,
         "level": _LEVELS[case.verdict],
         "kind": "fail",
-        "message": {"text": visible(f"{place}: {case.verdict}: {case.name}: {case.text}")},
+        "message": {"text": visible(f"{place}: {case.verdict}: {case.name}: {case.said}")},
         "locations": [
             {
                 "physicalLocation": {

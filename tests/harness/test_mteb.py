@@ -115,7 +115,7 @@ def test_the_exported_result_is_one_that_mteb_reads(tiny_root: Path, tmp_path: P
     assert json.loads(out.read_text()) == result(records, "cpu-fp32")
     read = TaskResult.from_disk(out)
     measured = {m.metric: m.value for m in records.steps["cpu-fp32", "L3"].measurements.measurements}  # type: ignore[union-attr]
-    assert read.task_name == "groups.jsonl"
+    assert read.task_name == "groups.jsonl (functional smoke)"
     assert read.scores["test"][0]["main_score"] == measured["ndcg_at_10"]
     assert records.plan.inputs.groups is not None
     assert read.dataset_revision == records.plan.inputs.groups.digest
