@@ -3,9 +3,10 @@ from __future__ import annotations
 import msgspec
 from markdown_it import MarkdownIt
 
+from harness.records import Limit
 from harness.report import markdown, view, wording
 from harness.root import RootRecords
-from tests.support.roots import DIGEST, Example, example
+from tests.support.roots import DIGEST, Example, example, limited
 
 
 def tables(text: str) -> list[list[list[str]]]:
@@ -54,6 +55,23 @@ def test_bounds_stand_beside_every_ranking_figure(root: Example) -> None:
         ranked = [rows for rows in tables(markdown.render(found.records, DIGEST)) if rows[0][-1] == "On"]
         assert len(ranked) == (1 if "smoke" in bounds else 2)
         assert {row[-1] for rows in ranked for row in rows[2:]} == {bounds}
+
+
+def test_the_metric_that_a_limit_is_on_has_the_first_column(root: Example) -> None:
+    found = limited(root, "L3", {"mrr_at_10_drop": Limit(at_most=0.01)}).records
+    ranked = next(rows for rows in tables(markdown.render(found, DIGEST)) if rows[0][-1] == "On")
+    assert ranked[0] == ["Target", "MRR@10", "drop", "nDCG@10", "nDCG@10 drop", "MAP", "On"]
+    assert ranked[2][1:3] == ["0.7031", "0"]
+
+
+def test_casts_and_placement_of_another_precision_stand_under_the_times(root: Example) -> None:
+    rows = next(rows for rows in tables(markdown.render(root.records, DIGEST)) if "Casts" in rows[0][-1])
+    said = "14 Casts after optimisation, storage only; 281 of 281 nodes on its own provider"
+    assert rows[2:] == [["<code>cpu-int8</code>", said]]
+
+
+def test_the_time_limit_stands_beside_the_bounds(root: Example) -> None:
+    assert "at most 60 groups</code>; the step may take 1,800 s, digest" in markdown.render(root.records, DIGEST)
 
 
 def test_a_smoke_test_claims_no_accuracy() -> None:
