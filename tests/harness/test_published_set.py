@@ -191,7 +191,7 @@ COMMANDS = (
     "cover {root} --ladder {root}/ladder.yaml",
     "cover {root} --ladder {root}/ladder.yaml --json",
 )
-"""Every command that says something of the ranking in a root. A file that it makes is an output of its own."""
+"""Every command that says something of the ranking in one root, a row each. A file that it makes is an output of its own."""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
