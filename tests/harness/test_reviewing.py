@@ -19,7 +19,7 @@ POLICY = """format: 1
 name: release
 gates:
   - {metric: payload_bytes, max_degradation: 1%}
-  - {metric: ndcg_at_10, max_degradation: 0}
+  - {metric: max_abs_gap, max_degradation: 0}
 """
 
 
