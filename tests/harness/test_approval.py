@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from evidence.manifest import Fault
 from harness import approval, questions
 from harness.approval import Asked, Blocker, Review
 from harness.gate import Gated, Gates
 from harness.history import History, Line
-from harness.records import Coverage, Qualification, TargetClaim, Verdict
+from harness.records import Coverage, Qualification, Superseded, TargetClaim, Verdict
 
 DIGEST = "blake3:" + "a" * 64
 PATHS = frozenset({"steps/L1-perf.cpu/outcome.json", "steps/L1-perf.cpu/measurements.json", "qualification.json"})
@@ -122,6 +124,39 @@ def test_a_deferred_target_is_a_blocker_unless_the_policy_accepts_it() -> None:
         questions.steps(asked, claim(deferred="no machine"), accepted, PATHS)
         assert ("coverage cpu" in asked.met) is met
         assert "coverage" in asked.blockers, "a root in which no target reached the goal is never covered"
+
+
+def test_nothing_is_approved_whose_whole_is_no_pass() -> None:
+    for verdict, code in (("FAIL", 10), ("BLOCKED", 30)):
+        asked = Asked()
+        whole = replace(claim(), verdict=verdict)
+        questions.steps(asked, whole, (), PATHS)
+        questions.whole(asked, whole, PATHS)
+        found = review(asked)
+        assert (found.verdict, found.exit_code) == ("REQUEST_CHANGES", code)
+        assert [(blocker.id, blocker.evidence) for blocker in found.blockers] == [("verdict", "qualification.json")]
+    asked = Asked()
+    questions.whole(asked, claim(), PATHS)
+    assert review(asked).met == ("verdict",)
+
+
+def test_what_was_carried_is_evidence_where_it_stands() -> None:
+    carried = frozenset({"preserved/0123456789abcdef/steps/L1-perf.cpu/outcome.json"})
+    asked = Asked()
+    questions.steps(asked, claim("FAIL"), (), carried)
+    assert review(asked).blockers[0].evidence == "preserved/0123456789abcdef/steps/L1-perf.cpu/outcome.json"
+
+
+def test_what_a_root_replaces_is_said_with_the_reason_and_whether_it_is_there() -> None:
+    supersedes = (
+        Superseded(digest="blake3:" + "f" * 64, reason="wrong label"),
+        Superseded(digest="blake3:" + "e" * 64, reason="busy"),
+    )
+    there = line("failed", "blake3:" + "f" * 64, "superseded", "FAIL")
+    assert list(questions.replaced(supersedes, History(lines=(there,), notes=(), leftovers=()))) == [
+        f"replaces blake3:{'f' * 64} (wrong label): it is failed beside this root, FAIL",
+        f"replaces blake3:{'e' * 64} (busy): it is not beside this root",
+    ]
 
 
 def test_a_regression_is_on_merit_and_the_rest_of_the_gates_are_undetermined() -> None:
