@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 from pathlib import Path
@@ -138,7 +139,7 @@ def test_of_a_smoke_test_no_figure_of_the_ranking_is_in_any_form(tiny_root: Path
     assert SMOKE in " ".join(text.out.split())
     markdown = qualify(*pair, "--markdown", "--html", tmp_path / "diff.html")
     for form in (text.out, markdown.out, (tmp_path / "diff.html").read_text(encoding="utf-8")):
-        assert "functional smoke: 8 groups x 8 candidates, 64 tokens" in " ".join(form.split())
+        assert "functional smoke: 8 groups x 8 candidates, 64 tokens" in " ".join(html.unescape(form).split())
         assert "nDCG" not in form
         assert "sentinel" not in form
         assert "Queries that moved" not in form
