@@ -99,6 +99,8 @@ def run(
     asked.check()
     prepared = prepare(ladder, model, target, compared_with(baseline, baseline_digest))
     past = look_back(asked, prepared.plan, ladder.parent)
+    for note in past.notes:
+        click.echo(f"qualify: {safe(note)}", err=True)
     place = out or _default_out(prepared.plan.ladder)
     for number in (signal.SIGTERM, signal.SIGHUP):  # what CI sends: what was measured is sealed all the same
         signal.signal(number, _end_like_an_interrupt)

@@ -48,17 +48,17 @@ def review(
     """
     import msgspec
 
-    from harness import attest, dsse, files, reviewing
+    from harness import attest, dsse, files, review_files, reviewing
     from harness.report import review_view
     from harness.report.hashing import Hashing
 
     attest.verifier_id(attest_as)
-    places = reviewing.places(root, out)
+    places = review_files.places(root, out)
     signer = dsse.private_key(key) if key is not None else None
     with Hashing(sys.stderr, interactive=sys.stderr.isatty()) as progress:
         reviewed = reviewing.review(root, policy, baseline, earlier, expect, progress)
-    said = reviewing.statement(reviewed, attest_as)
-    answer = {places.markdown: review_view.markdown(reviewed).encode(), places.json: reviewing.encode(reviewed)}
+    said = review_files.statement(reviewed, attest_as)
+    answer = {places.markdown: review_view.markdown(reviewed).encode(), places.json: review_files.encode(reviewed)}
     if isinstance(said, str):
         click.echo(f"qualify: {safe(str(places.attestation))}: not written: {said}", err=True)
     else:

@@ -10,7 +10,7 @@ import importlib.metadata
 import json
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -62,18 +62,21 @@ CI_SYSTEMS: dict[str, tuple[str, dict[str, str]]] = {
 """By the variable that says which system it is: its name, and the variable behind each fact."""
 
 
-def observe(ladder_folder: Path, outer: Mapping[str, str]) -> dict[str, Value]:
-    """All facts, for ``environment.json``; ``outer`` is the environment of the process."""
+def observe(ladder_folder: Path, outer: Mapping[str, str], sources: Sequence[Path] = ()) -> dict[str, Value]:
+    """All facts, for ``environment.json``; ``outer`` is the environment of the process, ``sources`` what the ladder's commit must hold."""
     here = Path(__file__)
     tracked = (
         _git(here.parent, "ls-files", "--error-unmatch", here.name) is not None
     )  # else: some other project's commit
     found = repository("harness", here.parent) if tracked else _installed()
-    return found | repository("ladder", ladder_folder) | ci_run(outer)
+    return found | repository("ladder", ladder_folder, sources) | ci_run(outer)
 
 
-def repository(name: str, folder: Path) -> dict[str, Value]:
-    """Commit, first parent, origin and dirty flag of the git work tree that holds ``folder``; nulls where there is none."""
+def repository(name: str, folder: Path, sources: Sequence[Path] = ()) -> dict[str, Value]:
+    """Commit, first parent, origin and dirty flag of the git work tree that holds ``folder``; nulls where there is none.
+
+    Dirty: a tracked file is changed, or one of ``sources`` is in no commit. Other files that are not tracked say nothing of a climb.
+    """
     commit = _git(folder, "rev-parse", "HEAD")
     status = _git(folder, "status", "--porcelain", "--untracked-files=no")
     remote = _git(folder, "config", "--get", "remote.origin.url") if commit is not None else None
@@ -81,8 +84,15 @@ def repository(name: str, folder: Path) -> dict[str, Value]:
         f"{name}_commit": commit,
         f"{name}_parent": _git(folder, "rev-parse", "--verify", "--quiet", "HEAD^"),
         f"{name}_origin": origin(remote) if remote else None,
-        f"{name}_dirty": None if commit is None or status is None else bool(status),
+        f"{name}_dirty": None
+        if commit is None or status is None
+        else bool(status) or not all(_tracked(folder, source) for source in sources),
     }
+
+
+def _tracked(folder: Path, source: Path) -> bool:
+    """Whether a file, ignored or not, is known to the work tree that holds ``folder``; one outside of it is not."""
+    return _git(folder, "ls-files", "--error-unmatch", "--", str(source.absolute())) is not None
 
 
 def origin(url: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.records import PlannedTarget, Tier
-from harness.report import escape, view, view_figures, view_perf, wording
+from harness.report import escape, reproduce, view, view_figures, view_perf, wording
 from harness.report.live import duration
 from harness.root import RootRecords
 
@@ -212,12 +212,14 @@ def _scorers(records: RootRecords) -> Iterator[str]:
 
 
 def _reproduce(records: RootRecords, digest: str) -> Iterator[str]:
-    yield "Inside a copy of the root, check the evidence and judge it again; then run the same ladder:"
-    yield (
-        f"```sh\nqualify verify . --expect {_hex_only(digest)}\nb3sum --check MANIFEST.b3\nqualify run ladder.yaml\n```"
-    )
-    if records.plan.candidate.revision is None:
-        yield "The candidate is a folder: give it with `--model DIR`; its digest must be the one above."
+    yield "Inside a copy of the root, check the evidence and judge it again:"
+    yield f"```sh\nqualify verify . --expect {_hex_only(digest)}\nb3sum --check MANIFEST.b3\n```"
+    found = reproduce.reproduce(records)
+    yield f"{found.where}{f' ({_code(found.origin)})' if found.origin else ''}, climb it again:"
+    yield "\n".join(("```sh", *found.commands, "```"))
+    yield "\n".join(f"- {line}" for line in found.placeholders)
+    if found.warning:
+        yield f"> {found.warning}"
 
 
 def _hex_only(digest: str) -> str:

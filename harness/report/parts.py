@@ -90,7 +90,8 @@ def _section(part: Part, number: int) -> Html:
     children += [el("p", escape.shorten(line, CELL)) for line in part.lines]
     if part.rows:
         rows = [[_cell(escape.shorten(cell, CELL)) for cell in row] for row in part.rows]
-        children.append(table(part.title, part.head, rows, "stack"))
+        count = f"{len(rows)} row{'' if len(rows) == 1 else 's'}"  # the section has the title alone as its name already
+        children.append(table(f"{part.title}: {count}", part.head, rows, "stack"))
     if part.commands:
         children.append(el("pre", join(map(code, part.commands), "\n"), tabindex=0))
     return el("section", *children, id=f"part-{number}", aria_labelledby=f"part-{number}-name")
