@@ -190,7 +190,7 @@ def _check_names(records: RootRecords) -> None:
 
     assert name() == TASK
     assert exported(replace(fact, bounds={"groups": 2}))["task_name"] == f"{TASK} (at most 2 groups)"
-    assert exported(fact, max_length=64)["task_name"] == f"{TASK} (at most 64 tokens a pair)"
+    assert exported(fact, max_length=8)["task_name"] == f"{TASK} (at most 8 tokens a pair)"
     assert name(relevant_elsewhere=3) == f"{TASK} (3 relevant documents that are no candidates left out)"
     assert name(queries_without_candidates=1) == f"{TASK} (1 queries without candidates left out)"
     assert name(without_positive=1, positives_only=1) == f"{TASK} (2 groups left out of the means)"

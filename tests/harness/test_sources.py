@@ -130,7 +130,7 @@ SHOWN = shown_tiers()
 SHOWN_ON_A_HUB = {
     source_of(tier.data): (tier.data, bounds_of(tier, 0))
     for tier in SHOWN
-    if isinstance(tier.data, DataSource) and tier.data.trec is None
+    if isinstance(tier.data, DataSource) and tier.data.revision is not None
 }
 ASKED: dict[str, tuple[DataSource, Bounds]] = {
     "streamed": (source("some/long"), Bounds(groups=2, candidates=10)),
@@ -340,10 +340,12 @@ def test_what_the_page_on_data_shows_of_files_gives_groups(tmp_path: Path) -> No
     (tmp_path / "groups.jsonl").write_bytes(jsonl([row(1), row(2)]))
     for name, content in zip(("queries.tsv", "docs.tsv", "qrels.txt", "bm25.run"), FILES.values(), strict=True):
         (tmp_path / name).write_bytes(content)
-    files = [tier for tier in SHOWN if not isinstance(tier.data, DataSource) or tier.data.trec is not None]
+    (tmp_path / "pairs.parquet").write_bytes(parquet([{"question": "tea", "answers": ["a"], "others": ["b", "c"]}]))
+    files = [tier for tier in SHOWN if not isinstance(tier.data, DataSource) or tier.data.revision is None]
     loaded = [sources.load(tier, 0, tmp_path) for tier in files]
     assert [[group.query for group in groups] for groups, _ in loaded] == [
         ["query 1", "query 2"],
+        ["tea"],
         ["black\ttea", "green tea"],
     ]
     assert len(SHOWN) == len(files) + len(SHOWN_ON_A_HUB)
