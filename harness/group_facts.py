@@ -123,7 +123,7 @@ def disagreements(fact: DataFact, groups: Counted, options: RerankOptions, seed:
     beyond = {
         "read": claimed.get("read", 0),
         "source_read_to_its_end": int(claimed.get("source_read_to_its_end") == 1),
-        **{name: claimed.get(name, 0) for name in _SOURCE_RULES},
+        **{name: claimed.get(name, 0) if name in _tells(options.data) else 0 for name in _SOURCE_RULES},
     }
     again = _fact(groups, beyond, source_of(options.data), bounds)
     if isinstance(options.data, DataSource) and options.data.mteb is not None:
@@ -145,6 +145,14 @@ def source_of(data: str | DataSource) -> str:
     config = f":{data.config}" if data.config is not None else ""
     name = f"mteb:{data.mteb}" if data.mteb is not None else f"{data.dataset}"
     return f"{name}@{data.revision}{config}:{data.split}"
+
+
+def _tells(data: str | DataSource) -> tuple[str, ...]:
+    """What of ``_SOURCE_RULES`` such a source can tell; a list of groups has nothing beside its groups."""
+    if isinstance(data, DataSource) and data.mteb is not None:
+        return tuple(_SOURCE_RULES)
+    of_run = ("relevant_elsewhere", "queries_without_candidates")
+    return ("left_out", *of_run) if isinstance(data, DataSource) and data.trec is not None else ("left_out",)
 
 
 def stated(bounds: Bounds) -> dict[str, Value]:

@@ -170,3 +170,20 @@ def test_what_mteb_says_of_a_task_is_taken_as_claimed_and_of_nothing_else() -> N
     fact = msgspec.structs.replace(fact, source="g.jsonl")
     (said,) = disagreements(fact, counted(GROUPS), RerankOptions(data="g.jsonl"), seed=0)
     assert said.startswith("task: expected None, got {")
+
+
+BEYOND = ("relevant_elsewhere", "queries_without_candidates", "queries_without_judgement", "candidates_repeated")
+TREC = DataSource(trec=TrecFiles(queries="q", docs="d", qrels="r", run="b.run"))
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [("g.jsonl", ()), (TREC, BEYOND[:2]), (DataSource(mteb="SciDocsRR", revision=COMMIT), BEYOND)],
+)
+def test_only_a_source_that_can_tell_is_taken_as_claimed(source: str | DataSource, told: tuple[str, ...]) -> None:
+    names = ("elsewhere", "without_candidates", "without_judgement", "repeated")
+    for count, name in zip(BEYOND, names, strict=True):
+        selected = msgspec.structs.replace(whole(GROUPS), **{name: 2})
+        fact = facts(selected, source=source_of(source), bounds=Bounds())
+        found = disagreements(fact, counted(GROUPS), RerankOptions(data=source), seed=0)
+        assert (found == []) == (count in told), count
