@@ -155,8 +155,9 @@ KEYS: dict[str, dict[str, str]] = {
     },
     "DataSource": {
         "dataset": "Repository id of a dataset on a hub.",
-        "mteb": "Name of a reranking task of mteb, as `mteb.get_task` takes it.",
+        "mteb": "Name of a task of mteb that reranks text, as `mteb.get_task` takes it.",
         "trec": "The files of a TREC collection.",
+        "file": "A `.parquet` file, relative to the ladder, whose columns are named below.",
         "revision": "Commit of the dataset, 40 hex digits; for a task, the one that mteb itself loads.",
         "split": "The split to read.",
         "config": "The configuration of a dataset, or the subset of a task, where there are several.",

@@ -114,17 +114,17 @@ def artifact_digest_of(root: Path, request: Request) -> str | None:
 
 
 def load_dataset(
-    source: DataSource | Path, bounds: Bounds, named: str, on_progress: Progress | None = None
+    source: DataSource, bounds: Bounds, named: str, on_progress: Progress | None = None, *, file: Path | None = None
 ) -> Selected:
-    """The bounded groups of a pinned hub dataset, an mteb task or a parquet file, read in a child; ``named`` is for messages.
+    """The bounded groups of a pinned hub dataset, an mteb task or a parquet ``file``, read in a child; ``named`` is for messages.
 
     Raises ``LadderError`` for what is wrong with the request or the rows, ``Unavailable`` for what could not be had.
     """
     with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
         folder = Path(scratch).resolve()
         asked = {
-            "source": None if isinstance(source, Path) else msgspec.to_builtins(source),
-            "file": str(source.resolve()) if isinstance(source, Path) else None,
+            "source": msgspec.to_builtins(source),
+            "file": None if file is None else str(file.resolve()),
             "bounds": msgspec.to_builtins(bounds),
             "named": named,
         }
@@ -139,9 +139,9 @@ def load_dataset(
             memory_limit_bytes=MEMORY_LIMIT_BYTES,
         )
         if ended.code == 0:
-            about = json.loads((folder / "read.json").read_bytes())
+            about = msgspec.json.decode((folder / "read.json").read_bytes(), type=Selected)
             groups = read_groups((folder / "groups.jsonl").read_bytes(), named)
-            return Selected(groups=groups, **about)
+            return msgspec.structs.replace(about, groups=groups)
         for name, kind in (("refused.txt", LadderError), ("unavailable.txt", Unavailable)):
             if (folder / name).is_file():
                 text = (folder / name).read_text(encoding="utf-8")
