@@ -14,13 +14,14 @@ import pytest
 
 from evidence.manifest import digest_of
 from evidence.seal import write_new
-from harness import derive_load
+from harness import derive_load, derive_notes
 from harness.files import hash_file
 from harness.metrics.cells import cells_of
 from harness.metrics.paired import turns
 from harness.metrics.sampling import arrivals_ms, mixed_order, sweep_orders
 from harness.raw import (
     GrowthRaw,
+    Level,
     LoadRaw,
     MemoryRaw,
     PairedRaw,
@@ -210,14 +211,13 @@ def served(monkeypatch: pytest.MonkeyPatch, job: Job, options: LoadOptions) -> t
 
     session = Logged(answer).load(job.graph, 1)
     load.load(job, session, [batch(3)], options)
-    perf_options = replace(PLAIN, load=options)
-    found = derive_load.measurements(
-        job.request,
-        perf_options,
-        MemoryRaw(format=1, interval_ms=10.0, at_ms=(), rss_bytes=(), high_water_bytes=None),
-        job.read,
-    )
-    return raw(job, "load.json", LoadRaw), {item.metric: item for item in found}
+    return raw(job, "load.json", LoadRaw), derived(job, options)
+
+
+def derived(job: Job, options: LoadOptions) -> dict[str, Measurement]:
+    memory = MemoryRaw(format=1, interval_ms=10.0, at_ms=(), rss_bytes=(), high_water_bytes=None)
+    found = derive_load.measurements(job.request, replace(PLAIN, load=options), memory, job.read)
+    return {item.metric: item for item in found}
 
 
 def batch(rows: int) -> Batch:
@@ -293,6 +293,32 @@ def test_what_a_caller_gets_is_sealed_as_it_came(tiny_model: Path, tmp_path: Pat
     assert sorted([*first, *second]) == [4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
     assert (first, second) == (sorted(first), sorted(second))
     assert set(logits[:, 1:].ravel().tolist()) == {0.5}
+
+
+@pytest.mark.parametrize(
+    ("calls", "value", "note"),
+    [(60, 30.0, "by caller 10, 30 ms"), (58, None, "needs at least 59 samples, has 58")],
+    ids=["enough", "too-few"],
+)
+def test_each_callers_95th_percentile_is_derived_where_its_calls_are_enough(
+    tiny_model: Path, tmp_path: Path, calls: int, value: float | None, note: str
+) -> None:
+    job = ready(tiny_model, tmp_path, PLAIN)
+    options = LoadOptions(concurrency=(2,), calls=calls)
+    begin = tuple(tuple(each * number for number in range(calls)) for each in (10.0, 30.0))
+    end = tuple(tuple(each * (number + 1) for number in range(calls)) for each in (10.0, 30.0))
+    level = Level(callers=2, begin_ms=begin, end_ms=end, error="")
+    job.write_record("load.json", LoadRaw(format=1, pairs=1, levels=(level,), arrivals=None))
+    job.write_floats("load.f32", np.zeros(1 + 2 * calls, dtype=np.float32))
+    slowest = derived(job, options)["load_slowest_p95_ms.2"]
+    assert (slowest.value, slowest.note) == (value, note)
+
+
+def test_the_note_of_a_cell_says_what_its_calls_really_are() -> None:
+    shapes = ((8, 512), (8, 512), (8, 31), (1, 9))
+    assert derive_notes.cell(shapes) == (
+        "in batches of 8 x 512 (2 times), 8 x 31, 1 x 9 tokens; no pair is longer than 512"
+    )
 
 
 # --- in turn with something else --------------------------------------------------------------------------------------
