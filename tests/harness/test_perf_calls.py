@@ -138,9 +138,10 @@ def by_content(ids: np.ndarray[Any, Any]) -> list[float]:
 def test_each_request_has_a_query_and_documents_of_its_own_and_equal_logits_keep_the_order_given(
     monkeypatch: pytest.MonkeyPatch, tiny_model: Path, tmp_path: Path
 ) -> None:
-    job, runtime = ran(monkeypatch, tiny_model, tmp_path, replace(PLAIN, end_to_end_calls=4), by_content)
+    job, runtime = ran(monkeypatch, tiny_model, tmp_path, replace(PLAIN, end_to_end_calls=24), by_content)
     requests = raw(job, "end_to_end.json", RerankCallsRaw).calls
-    assert len(requests) == 4
+    assert len(requests) == 24
+    assert len({PAIRS[number % len(PAIRS)][0] for number in range(2, 26)}) > 1
     for number, request in enumerate(requests, start=2):  # after two that are not counted
         documents = [PAIRS[(number + step) % len(PAIRS)][1] for step in range(6)]
         pairs = [(PAIRS[number % len(PAIRS)][0], document) for document in documents]
@@ -148,9 +149,9 @@ def test_each_request_has_a_query_and_documents_of_its_own_and_equal_logits_keep
         wanted = [by_content(ids[None])[0] for ids in encoded.ids]
         assert list(request.logits) == wanted
         assert list(request.ranked) == sorted(range(6), key=lambda place: (-wanted[place], place))
-    assert sum(len(set(request.logits)) < 6 for request in requests) == 4
+    assert all(len(set(request.logits)) < 6 for request in requests)
     rows = [rows for rows, _ in runtime.shapes(0)[len(call(job, 6, 48, 4)) * 10 :]]
-    assert rows == [4, 2] * 6
+    assert rows == [4, 2] * 26
 
 
 # --- sweep ------------------------------------------------------------------------------------------------------------
@@ -265,6 +266,19 @@ def test_every_caller_and_every_arrival_really_calls_the_session(tiny_model: Pat
     assert sorted(runtime.shapes(0)) == sorted([(3, 5), (2, 5)] * (alone + closed + 9))
 
 
+def test_callers_share_one_session_of_the_targets_threads_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tiny_model: Path, tmp_path: Path
+) -> None:
+    runtime = Logged()
+    monkeypatch.setitem(RUNTIMES, "cpu", runtime)
+    job = ready(tiny_model, tmp_path, replace(PLAIN, load=LoadOptions(concurrency=(2,), calls=3)))
+    target = replace(job.request.target, threads=3)
+    job = job._replace(request=replace(job.request, target=target))
+    perf(job)
+    assert [(made.artifact, made.threads) for made in runtime.loaded] == [(job.graph, 3)] * 2
+    assert sorted(runtime.shapes(1)) == sorted(call(job, 6, 48, 4) * (1 + 2 * 3))
+
+
 def test_callers_of_a_level_are_in_their_calls_at_once(tiny_model: Path, tmp_path: Path) -> None:
     job = ready(tiny_model, tmp_path, PLAIN)
     together, main = threading.Barrier(3), threading.current_thread()
@@ -274,11 +288,15 @@ def test_callers_of_a_level_are_in_their_calls_at_once(tiny_model: Path, tmp_pat
             together.wait(30)
         return [1.0] * len(ids)
 
-    options = LoadOptions(concurrency=(3,), calls=4, deadlock_s=60.0)
+    options = LoadOptions(concurrency=(3,), calls=4, arrival_per_s=1e5, arrivals=9, deadlock_s=60.0)
     load.load(job, Logged(answer).load(job.graph, 1), [batch(3)], options)
-    (level,) = raw(job, "load.json", LoadRaw).levels
+    found = raw(job, "load.json", LoadRaw)
+    (level,) = found.levels
     assert level.error == ""
     assert [len(ends) for ends in level.end_ms] == [4, 4, 4]
+    assert found.arrivals is not None
+    assert found.arrivals.error == ""
+    assert None not in found.arrivals.end_ms
 
 
 def test_what_a_caller_gets_is_sealed_as_it_came(tiny_model: Path, tmp_path: Path) -> None:
