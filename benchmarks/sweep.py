@@ -60,7 +60,7 @@ def pairs() -> tuple[data.Pair, ...]:
 def ladder(name: str, model: Path, grid: Grid) -> str:
     """A ladder with the sweep, its limits on the largest cell: that its pairs are as long as it says, and the memory it needs.
 
-    Its goal is L2, since pairs of one's own are named there; L1 scores the same ones.
+    Its goal is L2, since pairs of one's own are named there and L1 scores the same ones; L2 itself is kept short.
     """
     cell = cell_name(grid.candidates[-1], grid.max_length[-1], grid.batch_size[-1], 2)
     limits = f"sweep_longest_tokens.{cell}: {{exactly: {grid.max_length[-1]}}}, sweep_peak_rss_bytes.{cell}: {{at_most: {LIMIT}}}"
@@ -80,7 +80,7 @@ tiers:
     time_limit_s: 7200
     sweep: {{{cells}, calls: {grid.calls}}}
     limits: {{{limits}}}
-  L2: {{pairs: pairs.jsonl, max_length: {grid.max_length[-1]}, limits: {{max_abs_gap: {{at_most: 1}}}}}}
+  L2: {{pairs: pairs.jsonl, max_length: 32, limits: {{max_abs_gap: {{at_most: 1}}}}}}
 targets: [{{precision: fp32, threads: 2}}]
 """
 
