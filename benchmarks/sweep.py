@@ -75,8 +75,10 @@ tiers:
   L0: {{limits: {{opset: {{at_least: 11}}}}}}
   L1:
     candidates: 10
+    warm_up: 1
     calls: 10
-    max_length: {grid.max_length[-1]}
+    growth_calls: 0
+    max_length: {grid.max_length[0]}
     time_limit_s: 7200
     sweep: {{{cells}, calls: {grid.calls}}}
     limits: {{{limits}}}
