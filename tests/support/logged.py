@@ -8,18 +8,23 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.raw import SessionFacts
-from harness.records import SessionOptions
+from harness.records import PerfOptions, Record, SessionOptions, from_json
+from harness.runtimes import tokens
 from harness.runtimes.session import DEFAULT
 from harness.stages.job import Job
 from harness.stages.timing import now_ms
-from tests.support.steps import Bench
+from tests.support.steps import OPTIONS, PAIRS, bench
 
+PLAIN = PerfOptions(candidates=6, batch_size=4, max_length=48, warm_up=2, calls=7, min_calls=7, growth_calls=0)
+SEED = 7
+"""That of every request of a bench."""
 Ids = NDArray[np.int64]
 Answer = Callable[[Ids], list[float]]
 
@@ -89,9 +94,10 @@ class Logged:
         return [call.shape for call in self.called if call.session == session]
 
 
-def job(there: Bench, options: Any, baseline: Path | None = None) -> Job:
+def ready(model: Path, folder: Path, options: PerfOptions) -> Job:
     """What ``worker`` gives the stage L1 of a bench, whose artifact is a file that nobody reads."""
-    request = there.request("L1", options=options)
+    there = bench(folder / "root", model)
+    request = there.request("L1", options=msgspec.structs.replace(OPTIONS, L1=options))
     artifact = there.root / request.artifact
     artifact.mkdir(parents=True)
     (artifact / "model.onnx").write_bytes(b"a graph")
@@ -104,5 +110,24 @@ def job(there: Bench, options: Any, baseline: Path | None = None) -> Job:
         progress=lambda _done, _total, _what: None,
         memory_written=lambda: None,
         clean=lambda text: text,
-        baseline=baseline,
     )
+
+
+T = TypeVar("T", bound=Record)
+
+
+def raw(job: Job, name: str, kind: type[T]) -> T:
+    """A record that the stage wrote."""
+    return from_json((job.root / job.request.step / name).read_bytes(), kind, name)
+
+
+def lengths(job: Job, count: int, max_length: int) -> list[int]:
+    """Tokens of the first pairs, each encoded by itself."""
+    given = [PAIRS[index % len(PAIRS)] for index in range(count)]
+    return [tokens.encode(job.model, job.request.candidate, [pair], max_length).longest for pair in given]
+
+
+def call(job: Job, count: int, max_length: int, batch_size: int) -> list[tuple[int, int]]:
+    """The shapes of one call: pairs sorted by length, longest first, padded to the longest of each micro-batch."""
+    found = sorted(lengths(job, count, max_length), reverse=True)
+    return [(len(part), part[0]) for part in (found[at : at + batch_size] for at in range(0, count, batch_size))]
