@@ -162,18 +162,23 @@ def test_what_a_caller_gets_is_sealed_as_it_came(tiny_model: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("calls", "value", "note"),
-    [(60, 30.0, "by caller 10, 30 ms"), (58, None, "needs at least 59 samples, has 58")],
-    ids=["enough", "too-few"],
+    ("calls", "back", "value", "note"),
+    [
+        (60, 60, 30.0, "by caller 10, 30 ms"),
+        (60, 58, 30.0, "by caller unknown, 30 ms"),
+        (58, 58, None, "needs at least 59 samples, has 58"),
+    ],
+    ids=["enough", "too-few-of-one", "too-few"],
 )
 def test_each_callers_95th_percentile_is_derived_where_its_calls_are_enough(
-    tiny_model: Path, tmp_path: Path, calls: int, value: float | None, note: str
+    tiny_model: Path, tmp_path: Path, calls: int, back: int, value: float | None, note: str
 ) -> None:
     job = ready(tiny_model, tmp_path, PLAIN)
     options = LoadOptions(concurrency=(2,), calls=calls)
     begin = tuple(tuple(each * number for number in range(calls)) for each in (10.0, 30.0))
     end = tuple(tuple(each * (number + 1) for number in range(calls)) for each in (10.0, 30.0))
-    level = Level(callers=2, begin_ms=begin, end_ms=end, error="")
+    first = (*end[0][:back], *[None] * (calls - back))  # what the first caller did not get back
+    level = Level(callers=2, begin_ms=begin, end_ms=(first, end[1]), error="")
     job.write_record("load.json", LoadRaw(format=1, pairs=1, levels=(level,), arrivals=None))
     job.write_floats("load.f32", np.zeros(1 + 2 * calls, dtype=np.float32))
     slowest = derived(job, options)["load_slowest_p95_ms.2"]
