@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from harness import derive_notes
 from harness.derive_raw import NOT_ASKED, Read, make, raw_floats, raw_record, supported
 from harness.errors import RecordError
 from harness.metrics.catalogue import cell_name
@@ -34,13 +35,13 @@ def measurements(request: Request, options: PerfOptions, rss: MemoryRaw, read: R
         yield from _sweep(request, options.sweep, raw_record(read, f"{request.step}/sweep.json", SweepRaw), rss)
 
 
-def _percentile(metric: str, samples_ms: Sequence[float], q: float) -> Measurement:
+def _percentile(metric: str, samples_ms: Sequence[float], q: float, note: str = "") -> Measurement:
     """A percentile of calls with its interval; null with fewer samples than it needs."""
     from harness.metrics import latency
 
     needed = 1 if q == 0.5 else latency.minimum_samples(q, 0.95)
     value, interval = latency.percentile(samples_ms, q), latency.quantile_interval(samples_ms, q)
-    return supported(metric, samples_ms, value, needed, interval)
+    return supported(metric, samples_ms, value, needed, interval, note)
 
 
 # --- whole requests ---------------------------------------------------------------------------------------------------
@@ -156,8 +157,11 @@ def _level(level: Level, pairs: int) -> Iterator[Measurement]:
         return
     yield _percentile(f"load_p50_ms.{name}", every, 0.5)
     yield _percentile(f"load_p95_ms.{name}", every, 0.95)
-    slowest = max(took, key=lambda calls: latency.percentile(calls, 0.95) or 0.0)
-    yield _percentile(f"load_slowest_p95_ms.{name}", slowest, 0.95)
+    each = [latency.percentile(calls, 0.95) for calls in took]
+    slowest = took[max(range(len(took)), key=lambda caller: each[caller] or 0.0)]
+    needed = latency.minimum_samples(0.95, 0.95)
+    told = [p95 if len(calls) >= needed else None for p95, calls in zip(each, took, strict=True)]
+    yield _percentile(f"load_slowest_p95_ms.{name}", slowest, 0.95, derive_notes.callers(told))
     span = max(d for ends in level.end_ms for d in ends if d is not None) - min(b[0] for b in level.begin_ms if b)
     yield make(f"load_pairs_per_s.{name}", 1000 * pairs * len(every) / span, samples=len(every))
 
@@ -209,13 +213,15 @@ def _sweep(request: Request, options: SweepOptions, raw: SweepRaw, rss: MemoryRa
     for cell in raw.cells:
         _check_cell(where, cell, options.calls)
         name = cell_name(cell.candidates, cell.max_length, cell.batch_size, cell.threads)
-        yield _percentile(f"sweep_p50_ms.{name}", cell.samples_ms, 0.5)
+        told = derive_notes.cell(cell.shapes)
+        yield make(f"sweep_longest_tokens.{name}", derive_notes.longest(cell.shapes))
+        yield _percentile(f"sweep_p50_ms.{name}", cell.samples_ms, 0.5, told)
         yield _percentile(f"sweep_p95_ms.{name}", cell.samples_ms, 0.95)
         rate = latency.throughput_per_s(cell.candidates, cell.samples_ms)
-        yield make(f"sweep_pairs_per_s.{name}", rate, samples=len(cell.samples_ms))
+        yield make(f"sweep_pairs_per_s.{name}", rate, samples=len(cell.samples_ms), note=told)
         begin, end = cell.memory_ms
         sizes = [size for at, size in zip(rss.at_ms, rss.rss_bytes, strict=True) if begin <= at <= end]
-        note = "" if sizes else "no sample of memory fell into the calls"
+        note = told if sizes else "no sample of memory fell into the calls"
         yield make(f"sweep_peak_rss_bytes.{name}", max(sizes, default=None), samples=len(sizes), note=note)
 
 

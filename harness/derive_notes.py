@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from harness.raw import BuildRaw, GrowthRaw, MemoryRaw, PerfRaw, Repeat, ScoresRaw, SessionFacts
 
@@ -59,6 +59,24 @@ def calls(raw: PerfRaw) -> str:
 def batches(raw: PerfRaw) -> str:
     """What one call is."""
     return f"{raw.pairs_per_call} pairs a call, {raw.truncated} of them cut, in batches of {_shapes(raw.shapes)} tokens"
+
+
+def cell(shapes: Sequence[tuple[int, int]]) -> str:
+    """What one call of a cell of the sweep really was: its tokens are a bound, and pairs are as long as they are."""
+    told = [(shape, len(list(same))) for shape, same in groupby(shapes)]
+    parts = [f"{batch} x {length}" + (f" ({count} times)" if count > 1 else "") for (batch, length), count in told]
+    return f"in batches of {', '.join(parts)} tokens; no pair is longer than {longest(shapes)}"
+
+
+def longest(shapes: Sequence[tuple[int, int]]) -> int:
+    """Tokens of the longest micro-batch, so of the longest pair."""
+    return max(length for _, length in shapes)
+
+
+def callers(p95_ms: Sequence[float | None]) -> str:
+    """The 95th percentile of each caller's calls, in the order of the sealed times."""
+    told = ", ".join("unknown" if ms is None else f"{ms:.6g}" for ms in p95_ms)
+    return f"by caller {told} ms"
 
 
 def growth(found: GrowthRaw) -> str:

@@ -105,14 +105,14 @@ KEYS: dict[str, dict[str, str]] = {
     },
     "SweepOptions": {
         "candidates": "Pairs scored by one call.",
-        "max_length": "Tokens after which a pair is cut.",
+        "max_length": "Tokens after which a pair is cut; `sweep_longest_tokens` tells whether a cell has a pair that long.",
         "batch_size": "Largest micro-batch of a call.",
         "threads": "Threads within one operator, a session for each; without it, the target's.",
         "calls": "Calls of each cell, in shuffled order; 59 are the fewest that give a 95th percentile.",
     },
     "LoadOptions": {
         "concurrency": "Callers at once, one level after another, each calling again when its call is done.",
-        "calls": "Calls of each caller.",
+        "calls": "Calls of each caller; 59 are the fewest that give each a 95th percentile, of which `load_slowest_p95_ms` is the largest.",
         "arrival_per_s": "Rate of calls that come by themselves, at random; their latency counts from when they were due.",
         "arrivals": "How many of those.",
         "deadlock_s": "Seconds in which all calls of a level must have come back.",

@@ -82,13 +82,16 @@ METRICS: dict[str, Metric] = {
     "tokenise_share": Metric("L1", "share", float, "share of whole requests that is spent in the tokenizer"),
     "load_p50_ms": Metric("L1", "ms", float, "median of the calls of so many callers at once", "callers"),
     "load_p95_ms": Metric("L1", "ms", float, "95th percentile of the calls of so many callers at once", "callers"),
-    "load_slowest_p95_ms": Metric("L1", "ms", float, "95th percentile of the caller that has the largest", "callers"),
+    "load_slowest_p95_ms": Metric(
+        "L1", "ms", float, "95th percentile of the caller that has the largest, and each one's", "callers"
+    ),
     "load_pairs_per_s": Metric("L1", "pairs/s", float, "pairs scored per second with so many callers", "callers"),
     "load_differing_logits": Metric("L1", "logits", int, "logits of several callers that differ from those of one"),
     "load_unfinished_calls": Metric("L1", "calls", int, "calls of several callers that failed or never came back"),
     "arrival_p50_ms": Metric("L1", "ms", float, "median from when a call was due to when it was done, open loop"),
     "arrival_p95_ms": Metric("L1", "ms", float, "95th percentile of that"),
     "arrival_wait_p50_ms": Metric("L1", "ms", float, "median from when a call was due to when it began"),
+    "sweep_longest_tokens": Metric("L1", "tokens", int, "tokens of the longest pair of one cell of the sweep", "cell"),
     "sweep_p50_ms": Metric("L1", "ms", float, "median of the calls of one cell of the sweep", "cell"),
     "sweep_p95_ms": Metric("L1", "ms", float, "95th percentile of the calls of one cell of the sweep", "cell"),
     "sweep_pairs_per_s": Metric("L1", "pairs/s", float, "pairs scored per second in one cell of the sweep", "cell"),

@@ -100,8 +100,8 @@ def load_tables(records: RootRecords, target: str) -> list[Table]:
         tables.append(("Callers at once", ("Callers", "p50", "p95", "p95 of the slowest", "Throughput"), rows))
     cells = sweep_cells(records, target)
     if cells:
-        metrics = ("sweep_p50_ms", "sweep_p95_ms", "sweep_pairs_per_s", "sweep_peak_rss_bytes")
+        metrics = ("sweep_longest_tokens", "sweep_p50_ms", "sweep_p95_ms", "sweep_pairs_per_s", "sweep_peak_rss_bytes")
         rows = [(*map(str, cell[:4]), *(shown(cell.found, name) for name in metrics)) for cell in cells]
-        head = ("Candidates", "Tokens", "Micro-batch", "Threads", "p50", "p95", "Throughput", "Peak RSS")
+        head = ("Candidates", "Cut at", "Micro-batch", "Threads", "Longest", "p50", "p95", "Throughput", "Peak RSS")
         tables.append(("Sweep", head, rows))
     return tables

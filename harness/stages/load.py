@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable
+from time import sleep
 from typing import TYPE_CHECKING
 
 from harness.metrics.sampling import arrivals_ms
@@ -98,7 +98,7 @@ def _open(score: Score, options: LoadOptions, seed: int) -> Arrivals:
                 number = next(numbers)
             if number >= len(due):
                 return
-            time.sleep(max(0.0, (start + due[number] - now_ms()) / 1000))
+            sleep(max(0.0, (start + due[number] - now_ms()) / 1000))
             begin[number] = now_ms()
             score()
             end[number] = now_ms()

@@ -48,10 +48,10 @@ def compare(job: Job, encoded: Encoded, options: PerfOptions) -> None:
         beside = artifacts_of(job.read(BASELINE)).get(job.request.target.name)
         if beside is not None:
             other = _baseline(job, encoded, options.batch_size, beside.digest)
-            job.write_record(BASELINE_FILE, _measured(job, options, own, other, beside.digest))
+            job.write_record(BASELINE_FILE, measured(job, options, own, other, beside.digest))
     if options.eager:
         with closing(eager.Child(job)) as child:
-            job.write_record(EAGER_FILE, _measured(job, options, own, lambda: _eager(child), None))
+            job.write_record(EAGER_FILE, measured(job, options, own, lambda: _eager(child), None))
 
 
 def _session(job: Job, graph: Path, encoded: Encoded, batch_size: int) -> Side:
@@ -79,7 +79,7 @@ def _baseline(job: Job, encoded: Encoded, batch_size: int, digest: str) -> Open:
     return open_
 
 
-def _measured(job: Job, options: PerfOptions, own: Open, other: Open, digest: str | None) -> PairedRaw:
+def measured(job: Job, options: PerfOptions, own: Open, other: Open, digest: str | None) -> PairedRaw:
     """The samples; or, when a side does not load or run, why there are none: the figures of ``samples.json`` stand all the same."""
     made: list[SessionPair] = []
     sides: tuple[Stated, Stated] | None = None
