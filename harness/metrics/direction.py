@@ -51,7 +51,7 @@ NEITHER = frozenset(
     external_files realised_precision half_range_constants provider_nodes own_provider_nodes
     optimised_nodes
     calls sampling_ended_by p50_interval_ratio outliers drift_ratio involuntary_switches baseline_rss_bytes tokenise_share
-    load_average_before load_average busy_share busy_processes stolen_share cpu_pressure_share cpu_mhz
+    load_average_before busy_share_before stolen_share_before load_average busy_share busy_processes stolen_share cpu_pressure_share cpu_mhz
     pairs gap_step distinct_logits effective_length truncated_pairs segment_gap_reference segment_gap_runtime
     adapter_effect
     groups judged_groups scored_pairs row_ndcg_at_10 row_mrr_at_10 row_map sentinel
