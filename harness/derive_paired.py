@@ -136,19 +136,34 @@ def _raw(request: Request, read: Read, name: str, digest: str | None) -> PairedR
             f" {raw.pairs_per_call} after {raw.warm_up}"
         )
     _check_order(path, raw.sessions, options.paired, request.seed)
-    if raw.candidate is None or raw.other is None:
-        raise RecordError(f"{path}: expected what both sides' sessions were, got none; the root is not whole")
-    for side in (raw.candidate, raw.other):
-        if sum(rows for rows, _ in side.shapes) < raw.pairs_per_call:
-            raise RecordError(f"{path}: expected shapes of {raw.pairs_per_call} pairs a call, got {side.shapes}")
+    _check_sessions(path, request, raw)
+    return raw
+
+
+def _check_sessions(path: str, request: Request, raw: PairedRaw) -> None:
+    """Every pair of sessions is of the plan's options, and like the first but for the time that loading took."""
     session = msgspec.structs.replace(request.target.session, spinning=False)
     target = msgspec.structs.replace(request.target, session=session)
-    check_session(f"{path}: candidate", target, raw.candidate.facts)
-    if digest is not None:
-        check_session(f"{path}: other", target, raw.other.facts)
-    elif raw.other.facts.options.get("intra_op_threads") != target.threads:
-        raise RecordError(f"{path}: expected PyTorch on {target.threads} threads, got {raw.other.facts.options}")
-    return raw
+    first = raw.sessions[0]
+    for number, pair in enumerate(raw.sessions):
+        check_session(f"{path}: candidate {number}", target, pair.candidate.facts)
+        if raw.other_artifact is not None:
+            check_session(f"{path}: other {number}", target, pair.other.facts)
+        elif pair.other.facts.options.get("intra_op_threads") != target.threads:
+            raise RecordError(
+                f"{path}: other {number}: expected PyTorch on {target.threads} threads, got {pair.other.facts.options}"
+            )
+        for name, side, as_first in (
+            ("candidate", pair.candidate, first.candidate),
+            ("other", pair.other, first.other),
+        ):
+            if sum(rows for rows, _ in side.shapes) < raw.pairs_per_call:
+                raise RecordError(
+                    f"{path}: {name} {number}: expected shapes of {raw.pairs_per_call} pairs a call, got {side.shapes}"
+                )
+            alike = msgspec.structs.replace(side.facts, load_ms=as_first.facts.load_ms)
+            if (alike, side.shapes) != (as_first.facts, as_first.shapes) or not side.facts.load_ms > 0:
+                raise RecordError(f"{path}: {name} {number}: expected a session like the first, got another: {side}")
 
 
 def _check_order(path: str, sessions: _Pairs, asked: PairedOptions, seed: int) -> None:

@@ -123,7 +123,7 @@ def is_condition(name: str) -> bool:
 
 
 def is_time(name: str) -> bool:
-    """Whether a metric of L1 comes of how long calls took, so that a busy machine makes it worse; not so what is timed in turn with a baseline."""
+    """Whether a metric comes of how long calls took, so that a busy machine makes it worse; a ratio to the baseline does not."""
     metric = find(name)
     return metric is not None and metric.timed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.derive_machine import BUSY
 from harness.metrics import catalogue
 from harness.records import Measurement
 from harness.report import wording
@@ -16,8 +17,9 @@ def warnings(records: RootRecords, target: str) -> list[str]:
     found = []
     for metric, words in _BUSY.items():
         m = measurement(records, target, "L1", metric)
-        if m is not None and m.note and isinstance(m.value, float):
-            found.append(f"The machine was busy; {words} {m.value:.0%} of its time while L1 was measured.")
+        if m is not None and m.note.startswith(BUSY) and isinstance(m.value, float):
+            where = m.note.removeprefix(BUSY) or " while L1 was measured"
+            found.append(f"The machine was busy; {words} {m.value:.0%} of its time{where}.")
     drift = measurement(records, target, "L1", "drift_ratio")
     if drift is not None and isinstance(drift.value, float) and drift.interval is not None:
         low, high = drift.interval
@@ -31,7 +33,13 @@ def warnings(records: RootRecords, target: str) -> list[str]:
 DRIFTS = 1.05
 """Below this ratio a drift is not worth a warning, though its interval may leave 1 out: calls are not independent."""
 
-_BUSY = {"busy_share": "other processes took", "stolen_share": "the hypervisor gave to others"}
+_OTHERS, _STOLEN = "other processes took", "the hypervisor gave to others"
+_BUSY = {
+    "busy_share_before": _OTHERS,
+    "stolen_share_before": _STOLEN,
+    "busy_share": _OTHERS,
+    "stolen_share": _STOLEN,
+}
 
 
 class Cell(NamedTuple):
