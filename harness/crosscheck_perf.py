@@ -250,7 +250,7 @@ def _in_order(left: Left, timed: Sequence[Timed]) -> Iterator[Difference]:
     for one in timed:
         begin, end = one.span_ms
         if one.file in left.compared:
-            before = max(before, *sampled)  # the samples of memory end before anything is compared
+            before = max([before, *sampled])  # the samples of memory end before anything is compared
         yield one.file, f"{one.what} after what was before", True, before <= begin <= end
         if one.calls_ms is not None:
             yield one.file, f"{one.what}: calls that fit and fill their time", True, fits(one.span_ms, one.calls_ms)

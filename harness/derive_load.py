@@ -63,7 +63,9 @@ def _end_to_end(request: Request, options: PerfOptions, raw: RerankCallsRaw) -> 
     yield _percentile("end_to_end_p50_ms", total, 0.5)
     yield _percentile("end_to_end_p95_ms", total, 0.95)
     yield make("end_to_end_pairs_per_s", 1000 * options.candidates * len(calls) / sum(total), samples=len(calls))
-    yield make("tokenise_share", sum(call.tokenise_ms for call in calls) / sum(total), samples=len(calls))
+    scored = f"{sum(call.score_ms for call in calls):.6g} ms of {sum(total):.6g} ms were spent scoring"
+    share = sum(call.tokenise_ms for call in calls) / sum(total)
+    yield make("tokenise_share", share, samples=len(calls), note=scored)
 
 
 def _check_ranking(where: str, call: RerankCall, documents: int) -> None:

@@ -46,8 +46,8 @@ def found(raw: PerfRaw, rss: MemoryRaw, machine: MachineRaw) -> Found:
 def beside(measurements: Iterable[Measurement], busy: str | None) -> Iterator[Measurement]:
     """Measurements of a part, each figure made of times with what there is to say of the machine meanwhile."""
     for one in measurements:
-        told = busy and one.value is not None and not one.note and (is_time(one.metric) or one.unit == "ratio")
-        yield msgspec.structs.replace(one, note=busy) if told else one
+        told = busy and one.value is not None and (is_time(one.metric) or one.unit == "ratio")
+        yield msgspec.structs.replace(one, note="; ".join(filter(None, (one.note, busy)))) if told else one
 
 
 def _spans(raw: PerfRaw, rss: MemoryRaw, machine: MachineRaw) -> dict[str, slice]:
@@ -56,7 +56,7 @@ def _spans(raw: PerfRaw, rss: MemoryRaw, machine: MachineRaw) -> dict[str, slice
     first = max((i for i, t in enumerate(at) if t <= events["steady"]), default=0)
     last, compared = (
         min((i for i, t in enumerate(at) if t >= time), default=len(at) - 1)
-        for time in (events["end"], max(events["end"], *rss.at_ms[-1:]))
+        for time in (events["end"], max([events["end"], *rss.at_ms[-1:]]))
     )
     spans = {STEADY: slice(first, last + 1)}
     later = {AFTER: slice(last, compared + 1), COMPARED: slice(compared, len(at))}

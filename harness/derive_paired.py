@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from evidence.manifest import Entry, FormatError, parse_digests, tree_digest
+from harness import derive_notes
 from harness.derive_raw import Read, make, raw_bytes, raw_record
 from harness.derive_session import check_session
 from harness.errors import RecordError
@@ -75,7 +76,8 @@ def _against_baseline(request: Request, read: Read) -> Iterator[Measurement]:
         yield from (make(name, None, note=why) for name in AGAINST_BASELINE)
         return
     yield _ratio("ratio_p50", raw.sessions, paired.log_median_ratio)
-    yield _ratio("ratio_p95", raw.sessions, lambda own, other: paired.log_quantile_ratio(own, other, 0.95))
+    p95 = _ratio("ratio_p95", raw.sessions, lambda own, other: paired.log_quantile_ratio(own, other, 0.95))
+    yield _with(p95, derive_notes.paired(raw.sessions))
     yield _ratio("ratio_pairs_per_s", raw.sessions, lambda own, other: paired.log_total_ratio(other, own))
     yield _of_cpu(raw.sessions)
 
@@ -91,7 +93,12 @@ def _against_eager(request: Request, read: Read) -> Iterator[Measurement]:
     if raw.fault:
         yield make(AGAINST_EAGER, None, note=raw.fault)
     else:
-        yield _ratio(AGAINST_EAGER, raw.sessions, lambda own, other: paired.log_median_ratio(other, own))
+        ratio = _ratio(AGAINST_EAGER, raw.sessions, lambda own, other: paired.log_median_ratio(other, own))
+        yield _with(ratio, derive_notes.paired(raw.sessions))
+
+
+def _with(found: Measurement, note: str) -> Measurement:
+    return msgspec.structs.replace(found, note="; ".join(filter(None, (found.note, note))))
 
 
 def _ratio(name: str, sessions: _Pairs, of: Callable[[Sequence[float], Sequence[float]], float]) -> Measurement:

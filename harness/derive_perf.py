@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypedDict
 
 from harness import derive_notes
 from harness.derive_raw import NOT_ASKED, Read, make, raw_record, supported
-from harness.derive_session import check_session
+from harness.derive_session import check_session, fallback
 from harness.errors import RecordError
 from harness.perf_events import check_events
-from harness.raw import MachineRaw, MemoryRaw, PerfRaw
+from harness.raw import MachineRaw, MemoryRaw, PerfRaw, SessionFacts
 from harness.records import Measurement, PerfOptions, Request
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def _latency(request: Request, raw: PerfRaw, busy: str) -> Iterator[Measurement]
 
     steady, count = raw.steady_ms, len(raw.steady_ms)
     yield make("load_ms", raw.load_ms)
+    yield _placed(raw.session)
     yield make("first_call_ms", raw.first_call_ms)
     yield make("calls", count, note="; ".join([derive_notes.calls(raw), derive_notes.batches(raw)]))
     yield make("sampling_ended_by", raw.ended_by)
@@ -91,6 +92,15 @@ def _latency(request: Request, raw: PerfRaw, busy: str) -> Iterator[Measurement]
         yield make("drift_ratio", drift.ratio, interval=(drift.low, drift.high), samples=2 * drift.calls_each)
     lost = raw.switches[1] - raw.switches[0] if raw.switches is not None else None
     yield make("involuntary_switches", lost, note="" if lost is not None else "this system does not count them")
+
+
+def _placed(session: SessionFacts) -> Measurement:
+    """How much of the graph the provider ran whose name the figures carry."""
+    if session.placement is None:
+        return make("own_node_share", None, note="this version of the runtime does not tell which provider took a node")
+    own = sum(session.placement.get(session.providers[0] if session.providers else "", {}).values())
+    elsewhere, told = fallback(session)
+    return make("own_node_share", own / (own + elsewhere) if own else 0.0, note="; ".join(told))
 
 
 class _Held:

@@ -12,6 +12,9 @@ def _time(unit: str, meaning: str, parameter: str = "") -> Metric:
 
 METRICS: dict[str, Metric] = {
     "load_ms": _time("ms", "session load"),
+    "own_node_share": Metric(
+        "L1", "share", float, "share of the graph's nodes, shape arithmetic apart, that the target's provider ran"
+    ),
     "first_call_ms": _time("ms", "first call after load"),
     "first_call_ratio": _time("ratio", "first call over the median of the steady calls"),
     "mean_ms": _time("ms", "mean of the steady calls"),

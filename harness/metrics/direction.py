@@ -35,7 +35,7 @@ LESS = frozenset(
 MORE = frozenset(
     """
     raw_logits export_repeat_equal adapter_head_equal
-    ratio_pairs_per_s ratio_eager
+    ratio_pairs_per_s ratio_eager own_node_share
     pairs_per_s end_to_end_pairs_per_s load_pairs_per_s sweep_pairs_per_s
     pearson spearman kendall_tau_b top_1_agreement top_10_agreement order_kept cosine sqnr_db padding_id_agrees
     ndcg_at_10 mrr_at_10 map recall_at_10 precision_at_10 hit_at_10

@@ -20,6 +20,9 @@ def warnings(records: RootRecords, target: str) -> list[str]:
         if m is not None and m.note.startswith(BUSY) and isinstance(m.value, float):
             where = m.note.removeprefix(BUSY) or " while L1 was measured"
             found.append(f"The machine was busy; {words} {m.value:.0%} of its time{where}.")
+    placed = measurement(records, target, "L1", "own_node_share")
+    if placed is not None and isinstance(placed.value, float) and placed.value < 1:
+        found.append(f"The provider fell back; it ran {placed.value:.0%} of the graph's nodes ({placed.note}).")
     drift = measurement(records, target, "L1", "drift_ratio")
     if drift is not None and isinstance(drift.value, float) and drift.interval is not None:
         low, high = drift.interval

@@ -17,7 +17,7 @@ import pytest
 from evidence import meaning, seal
 from evidence.manifest import Fault, digest_of
 from evidence.verify import open_root
-from harness import plan, recheck, records
+from harness import perf_events, plan, recheck, records
 from harness.answer import check
 from harness.errors import RecordError
 from harness.raw import MachineRaw
@@ -33,10 +33,14 @@ Change = Callable[[Any], Any]
 
 NOBODY_CAN_CHECK = {
     "build.json /warnings/* longer": "words of the exporter, shown as they are; nothing follows from them but their number",
-    "samples.json /events_ms/grown larger": "when the calls ended whose memory is followed: it only parts them from a sweep",
     **{
         f"machine.json /{series}/*": "a reading within a part of L1 is context; what is measured is from its first to its last"
-        for series in ("busy_ms", "idle_ms", "stolen_ms", "own_ms", "mhz", "pressure_ms")
+        for series in ("busy_ms", "idle_ms", "stolen_ms", "own_ms", "load_1min", "mhz", "pressure_ms")
+    },
+    **{
+        f"{name} {how}": "loading is measured where samples.json has it; what these sessions took to load is context"
+        for name in ("load.json /session/load_ms", "sweep.json /sessions/*/load_ms")
+        for how in ("larger", "smaller")
     },
     "outcome.json /exit/seconds smaller": "as long as all that was timed in the step still fits into it",
     "qualification.json /started_at earlier": "the clock of the machine that ran: only the order of all times is held (E-TIME)",
@@ -196,8 +200,8 @@ def chosen(name: str, value: Any) -> list[tuple[str, Pointer, Any]]:
     """``several``; of ``machine.json`` the second leaf of each list, a reading in the middle of a part of L1."""
     if name != "machine.json":
         return [*several(value)]
-    second = {kind_of(at): (kind_of(at), at, leaf) for at, leaf in reversed([*leaves(value)]) if at[-1] != 0}
-    return [*second.values()]
+    early = [(at, leaf) for at, leaf in leaves(value) if at[-1] in (0, 1) or len(at) == 1]
+    return [*{kind_of(at): (kind_of(at), at, leaf) for at, leaf in early}.values()]
 
 
 @pytest.mark.parametrize(
@@ -234,18 +238,19 @@ def unread(sealed: Sealed, place: str, fewest: int) -> list[str]:
     return missed
 
 
-def test_nothing_is_excused_that_is_found(sealed: Sealed) -> None:
+def test_nothing_is_excused_that_is_found(sealed: Sealed, loaded: Sealed) -> None:
     """The list of what nobody can check holds no entry that the verifier does find."""
     for entry in NOBODY_CAN_CHECK:
         if " " not in entry:
             continue
         name, pointer, *how = entry.split(" ")
         missed = untold = False
-        for path in (path for path in sealed.files if not missed and (path.endswith(f"/{name}") or path == name)):
-            value = json.loads(sealed.files[path])
+        root = loaded if name in {"load.json", "sweep.json"} else sealed
+        for path in (path for path in root.files if not missed and (path.endswith(f"/{name}") or path == name)):
+            value = json.loads(root.files[path])
             places = [(at, leaf) for kind, at, leaf in chosen(name, value) if kind == pointer]
             new = [(at, made) for at, leaf in places for word, made in changes(leaf) if not how or word in how]
-            missed = missed or any(not sealed.found(path, records.to_json(put(value, at, made))) for at, made in new)
+            missed = missed or any(not root.found(path, records.to_json(put(value, at, made))) for at, made in new)
             untold = not how and value[pointer.split("/")[1]] is None  # a series that this system does not tell
         assert missed or untold, entry
 
@@ -258,7 +263,7 @@ def test_nothing_is_excused_that_is_found(sealed: Sealed) -> None:
         ({"at_ms": (2.0, 1.0)}, "times in order, within the child's life: expected True, got False"),
         ({"at_ms": (1.0, 1e9)}, "times in order, within the child's life: expected True, got False"),
         ({"at_ms": ()}, "times in order, within the child's life: expected True, got False"),
-        ({"at_ms": (1.0, 2.0)}, "a reading after the calls: expected True, got False"),
+        ({"at_ms": (1.0, 2.0)}, "a reading after all that was timed: expected True, got False"),
     ],
 )
 def test_readings_of_another_time_or_of_other_processors_are_a_fault(
@@ -328,3 +333,106 @@ def test_a_step_that_ran_has_its_request_and_logs(sealed: Sealed, name: str) -> 
     files = {kept: data for kept, data in sealed.files.items() if kept != path}
     faults = rejudge(files.__getitem__, files.keys()).faults
     assert Fault("Q-FILE", path, f"{path}: expected this file, since the step ran, got none") in faults
+
+
+# --- L1, forged whole and derived again -------------------------------------------------------------------------------
+
+
+def times(record: Any, key: str, by: float) -> None:
+    record[key] = [by * ms for ms in record[key]]
+
+
+def doubled(sweep: Any) -> None:
+    for cell in sweep["cells"]:
+        times(cell, "samples_ms", 2)
+
+
+def before_the_load(sweep: Any) -> None:
+    for cell in sweep["cells"]:
+        cell["memory_ms"] = [1.0, 2.0]
+
+
+def of_one_token(sweep: Any) -> None:
+    for cell in sweep["cells"]:
+        cell["shapes"] = [[batch, 1] for batch, _ in cell["shapes"]]
+
+
+def other_threads(sweep: Any) -> None:
+    for facts in sweep["sessions"]:
+        facts["options"]["execution_mode"] = "parallel"
+
+
+def slower_requests(raw: Any) -> None:
+    for call in raw["calls"]:
+        call["total_ms"] *= 2
+
+
+def longer_pairs(raw: Any) -> None:
+    for pair in raw["sessions"]:
+        times(pair, "candidate_ms", 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("sweep.json", doubled, "rounds: calls that fit and fill their time"),
+        ("sweep.json", before_the_load, "memory_ms after what was before"),
+        ("sweep.json", of_one_token, "micro-batches of 2 pairs, at most 16 tokens and 4 a batch"),
+        ("sweep.json", other_threads, "session options, as in L0"),
+        ("end_to_end.json", slower_requests, "requests: calls that fit and fill their time"),
+        ("paired.json", longer_pairs, "a pair of sessions: calls that fit and fill their time"),
+        (
+            "load.json",
+            lambda raw: raw["session"]["options"].update(execution_mode="parallel"),
+            "session options, as in L0",
+        ),
+        ("samples.json", lambda raw: raw.update(truncated=raw["truncated"] + 1), "truncated"),
+    ],
+)
+def test_l1_that_does_not_fit_its_time_its_sessions_or_its_pairs_is_a_fault(
+    loaded: Sealed, name: str, change: Callable[[Any], object], said: str
+) -> None:
+    """By what is compared alone, whatever became of the numbers that are derived: whoever forges derives them again."""
+    path = f"steps/L1-perf.cpu-fp32/{name}"
+    raw = json.loads(loaded.files[path])
+    change(raw)
+    faults = rejudge((files := loaded.files | {path: records.to_json(raw)}).__getitem__, files).faults
+    assert f"{path}: {said}: expected" in " ".join(fault.message for fault in faults if fault.rule == "Q-RAW")
+
+
+def test_the_machine_is_read_until_all_is_compared(loaded: Sealed) -> None:
+    path = "steps/L1-perf.cpu-fp32/machine.json"
+    machine = records.from_json(loaded.files[path], MachineRaw, path)
+    compared = json.loads(loaded.files[path.replace("machine", "eager")])["sessions"][-1]["span_ms"]
+    assert machine.at_ms[-1] >= compared[1]
+    kept = sum(at < compared[0] for at in machine.at_ms)
+    cut = {
+        field: value[:kept]
+        for field, value in msgspec.structs.asdict(machine).items()
+        if isinstance(value, tuple) and len(value) == len(machine.at_ms)
+    }
+    files = loaded.files | {path: records.to_json(msgspec.structs.replace(machine, **cut))}
+    said = f"{path}: a reading after all that was timed: expected True, got False"
+    assert said in [fault.message for fault in rejudge(files.__getitem__, files).faults]
+
+
+def test_a_file_that_the_plan_does_not_ask_for_is_a_fault(sealed: Sealed, loaded: Sealed) -> None:
+    path = "steps/L1-perf.cpu-fp32/sweep.json"
+    files = sealed.files | {path: loaded.files[path]}
+    said = f"{path}: a file only where the plan asks for it: expected False, got True"
+    assert said in [fault.message for fault in rejudge(files.__getitem__, files).faults]
+
+
+@pytest.mark.parametrize(
+    ("span", "calls", "expected"),
+    [
+        ((0.0, 100.0), [50.0, 49.0], True),
+        ((0.0, 100.0), [50.0, 50.1], False),
+        ((0.0, 999.0), [1.0], True),  # it may have been held up for a second
+        ((0.0, 10_000.0), [2600.0], True),
+        ((0.0, 10_000.0), [1000.0], False),  # divided by ten
+        ((0.0, 100.0), [-1.0], False),
+    ],
+)
+def test_calls_fit_into_their_time_and_fill_it(span: tuple[float, float], calls: list[float], expected: bool) -> None:
+    assert perf_events.fits(span, calls) is expected
