@@ -73,7 +73,7 @@ METRICS: dict[str, Metric] = {
         "L1", "bytes", int, "sampled peak of the process tree's resident memory up to the calls of mixed shapes"
     ),
     "high_water_bytes": Metric(
-        "L1", "bytes", int, "most resident memory of the process in all of L1, by the kernel's own count"
+        "L1", "bytes", int, "most resident memory of the process until anything is compared, by the kernel's count"
     ),
     "growth_bytes_per_1000_calls": Metric(
         "L1", "bytes", float, "growth of resident memory over calls of mixed shapes, Theil-Sen, 95% interval"
