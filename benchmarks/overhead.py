@@ -99,7 +99,7 @@ def sampler_share(seconds: float = 5.0) -> float:
         spent, begin = time.process_time(), time.monotonic()
         time.sleep(seconds)
         share = (time.process_time() - spent) / (time.monotonic() - begin)
-        sampler.stop()
+        sampler.machine()
         child.communicate(b"\n")
     return share
 
@@ -173,7 +173,8 @@ def memory(graph: Path) -> dict[str, int]:
         outer.stdin.write(b"go\n")
         outer.stdin.flush()
         outer.stdout.readline()
-        sampled = sampler.stop()
+        sampled = sampler.memory()
+        sampler.machine()
         outer.stdin.close()
         said = outer.stderr.read().decode()
         _, _, used = os.wait4(outer.pid, 0)

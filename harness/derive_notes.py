@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 
-from harness.raw import BuildRaw, GrowthRaw, MemoryRaw, PerfRaw, Repeat, ScoresRaw, SessionFacts
+from harness.raw import BuildRaw, GrowthRaw, MemoryRaw, PerfRaw, Repeat, ScoresRaw, SessionFacts, SessionPair
 
 
 def session(facts: SessionFacts) -> str:
@@ -53,6 +53,22 @@ def calls(raw: PerfRaw) -> str:
     return (
         f"after {len(raw.warm_up_ms)} warm-up calls of {mean:.6g} ms on average;"
         f" {100 * math.fsum(timed) / window:.4g}% of {window:.8g} ms were spent in calls"
+    )
+
+
+def paired(sessions: Sequence[SessionPair]) -> str:
+    """What both sides' calls and loads took in all, in which each counts: a ratio is of medians, and one call may not move it."""
+    calls, cpu, loads = (
+        [math.fsum(ms for pair in sessions for ms in of(pair)) for of in sides]
+        for sides in (
+            (lambda pair: pair.candidate_ms, lambda pair: pair.other_ms),
+            (lambda pair: pair.candidate_cpu_ms, lambda pair: pair.other_cpu_ms),
+            (lambda pair: [pair.candidate.facts.load_ms], lambda pair: [pair.other.facts.load_ms]),
+        )
+    )
+    return (
+        f"its calls took {calls[0]:.6g} ms and the other's {calls[1]:.6g} ms in all, {cpu[0]:.6g} and {cpu[1]:.6g} ms of processors;"
+        f" its sessions loaded in {loads[0]:.6g} ms, the other's in {loads[1]:.6g} ms"
     )
 
 

@@ -208,31 +208,35 @@ def machine_paths(
 
 
 class _Parent:
-    """The parent's half of the talk with a worker: shows progress and, for L1, samples memory until the worker asks for it."""
+    """The parent's half of the talk with a worker: shows progress and, in L1, samples memory and machine until each is asked for."""
 
     def __init__(self, request: Request, root: Path, on_progress: Progress) -> None:
         self._request = request
         self._root = root
         self._on_progress = on_progress
         self._sampler: Sampler | None = None
+        self._unwritten = {"memory", "machine"}
 
     def started(self, pid: int) -> None:
         if self._request.tier == "L1":
             self._sampler = Sampler(pid, self._request.target.session.cpus)
 
     def on_line(self, line: bytes) -> bytes:
-        if line == b"memory":
-            self.finish()
+        if line in (b"memory", b"machine"):
+            self._write(line.decode("ascii"))
             return b"written\n"
         return tell(line, self._on_progress)
 
     def finish(self) -> None:
-        """Stop sampling and write ``memory.json`` and ``machine.json``; a second call does nothing."""
-        if self._sampler is not None:
-            sampler, self._sampler = self._sampler, None
-            write_new(self._root, f"{self._request.step}/memory.json", to_json(sampler.stop()))
-            if sampler.machine is not None:
-                write_new(self._root, f"{self._request.step}/machine.json", to_json(sampler.machine))
+        """Stop sampling and write what of ``memory.json`` and ``machine.json`` is not written; a second call does nothing."""
+        self._write("memory")
+        self._write("machine")
+
+    def _write(self, what: str) -> None:
+        if self._sampler is not None and what in self._unwritten:
+            self._unwritten.discard(what)
+            record = self._sampler.memory() if what == "memory" else self._sampler.machine()
+            write_new(self._root, f"{self._request.step}/{what}.json", to_json(record))
 
 
 def tell(line: bytes, on_progress: Progress | None) -> bytes:

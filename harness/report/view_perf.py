@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.derive_machine import BUSY
 from harness.metrics import catalogue
 from harness.records import Measurement, PlannedTarget
 from harness.report import wording
@@ -16,8 +17,12 @@ def warnings(records: RootRecords, target: str) -> list[str]:
     found = []
     for metric, words in _BUSY.items():
         m = measurement(records, target, "L1", metric)
-        if m is not None and m.note and isinstance(m.value, float):
-            found.append(f"The machine was busy; {words} {m.value:.0%} of its time while L1 was measured.")
+        if m is not None and m.note.startswith(BUSY) and isinstance(m.value, float):
+            where = m.note.removeprefix(BUSY) or " while L1 was measured"
+            found.append(f"The machine was busy; {words} {m.value:.0%} of its time{where}.")
+    placed = measurement(records, target, "L1", "own_node_share")
+    if placed is not None and isinstance(placed.value, float) and placed.value < 1:
+        found.append(f"The provider fell back; it ran {placed.value:.0%} of the graph's nodes ({placed.note}).")
     drift = measurement(records, target, "L1", "drift_ratio")
     if drift is not None and isinstance(drift.value, float) and drift.interval is not None:
         low, high = drift.interval
@@ -50,7 +55,13 @@ def placement(records: RootRecords, target: PlannedTarget) -> str:
 DRIFTS = 1.05
 """Below this ratio a drift is not worth a warning, though its interval may leave 1 out: calls are not independent."""
 
-_BUSY = {"busy_share": "other processes took", "stolen_share": "the hypervisor gave to others"}
+_OTHERS, _STOLEN = "other processes took", "the hypervisor gave to others"
+_BUSY = {
+    "busy_share_before": _OTHERS,
+    "stolen_share_before": _STOLEN,
+    "busy_share": _OTHERS,
+    "stolen_share": _STOLEN,
+}
 
 
 class Cell(NamedTuple):

@@ -84,8 +84,9 @@ def test_each_pair_of_sessions_is_fresh_and_its_calls_go_in_the_drawn_order(tiny
     assert at == len(sides.log)
     assert {pair.candidate_loaded_first for pair in found.sessions} == {True, False}
     assert {first for pair in found.sessions for first in pair.candidate_first} == {True, False}
-    assert found.candidate is not None
-    assert found.candidate.facts.providers == ("own",)
+    assert {(pair.candidate.facts.providers, pair.other.facts.providers) for pair in found.sessions} == {
+        (("own",), ("other",))
+    }
 
 
 def test_the_baselines_own_file_is_called_with_the_same_pairs_and_two_sessions_are_there_at_most(

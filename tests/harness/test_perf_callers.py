@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import numpy as np
@@ -65,7 +66,8 @@ def served(monkeypatch: pytest.MonkeyPatch, job: Job, options: LoadOptions) -> t
 
 def derived(job: Job, options: LoadOptions) -> dict[str, Measurement]:
     memory = MemoryRaw(format=1, interval_ms=10.0, at_ms=(), rss_bytes=(), high_water_bytes=None)
-    found = derive_load.measurements(job.request, replace(PLAIN, load=options), memory, job.read)
+    with patch.dict(RUNTIMES, {"cpu": Logged()}):  # whose sessions the records state
+        found = tuple(derive_load.measurements(job.request, replace(PLAIN, load=options), memory, job.read))
     return {item.metric: item for item in found}
 
 
@@ -178,8 +180,9 @@ def test_each_callers_95th_percentile_is_derived_where_its_calls_are_enough(
     begin = tuple(tuple(each * number for number in range(calls)) for each in (10.0, 30.0))
     end = tuple(tuple(each * (number + 1) for number in range(calls)) for each in (10.0, 30.0))
     first = (*end[0][:back], *[None] * (calls - back))  # what the first caller did not get back
+    session = Logged().load(job.graph, 1).facts
     level = Level(callers=2, begin_ms=begin, end_ms=(first, end[1]), error="")
-    job.write_record("load.json", LoadRaw(format=1, pairs=1, levels=(level,), arrivals=None))
+    job.write_record("load.json", LoadRaw(format=1, session=session, pairs=1, levels=(level,), arrivals=None))
     job.write_floats("load.f32", np.zeros(1 + 2 * calls, dtype=np.float32))
     slowest = derived(job, options)["load_slowest_p95_ms.2"]
     assert (slowest.value, slowest.note) == (value, note)

@@ -108,7 +108,7 @@ def ready(model: Path, folder: Path, options: PerfOptions) -> Job:
         prebuilt=None,
         scratch=there.root,
         progress=lambda _done, _total, _what: None,
-        memory_written=lambda: None,
+        written=lambda _what: None,
         clean=lambda text: text,
     )
 
