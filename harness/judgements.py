@@ -1,7 +1,7 @@
 """Gates of a comparison, a review and a coverage as cases, for JUnit and SARIF. Pure.
 
-REGRESSION, a blocker on merit and one of integrity are FAIL. What could not be told is INCONCLUSIVE, or BLOCKED (INCOMPARABLE, a target that
-nobody climbed, an undetermined blocker), so that no reader takes it for passed.
+REGRESSION, a blocker on merit and one of integrity are FAIL. What could not be told is INCONCLUSIVE, or BLOCKED (INCOMPARABLE, a target
+that nobody climbed, an undetermined blocker), so that no reader takes it for passed.
 """
 
 from __future__ import annotations

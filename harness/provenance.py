@@ -72,14 +72,12 @@ CI_SYSTEMS: dict[str, tuple[str, dict[str, str]]] = {
 
 def observe(ladder_folder: Path, outer: Mapping[str, str]) -> dict[str, Value]:
     """All facts, for ``environment.json``; ``outer`` is the environment of the process."""
-    found = harness(Path(__file__)) or _left() or _installed()
+    here = Path(__file__)
+    tracked = (
+        _git(here.parent, "ls-files", "--error-unmatch", here.name) is not None
+    )  # else: some other project's commit
+    found = repository("harness", here.parent) if tracked else _installed()
     return found | repository("ladder", ladder_folder) | ci_run(outer)
-
-
-def harness(here: Path) -> dict[str, Value]:
-    """The facts of the work tree that tracks this file; none where it is not tracked, else they would be some other project's."""
-    tracked = _git(here.parent, "ls-files", "--error-unmatch", here.name) is not None
-    return repository("harness", here.parent) if tracked else {}
 
 
 def repository(name: str, folder: Path) -> dict[str, Value]:
@@ -145,7 +143,9 @@ def leave(source: Path, outer: Mapping[str, str]) -> None:
     Nothing is left where nothing is known. Raises ``PackageNotFoundError``, ``OSError``.
     """
     server = outer.get("GITHUB_SERVER_URL") or "https://github.com"
-    facts = harness(source / "harness" / Path(__file__).name) or of_action(outer.get("QUALIFY_ACTION", ""), server)
+    checkout = _git(source, "ls-files", "--error-unmatch", f"harness/{Path(__file__).name}") is not None
+    action = outer.get("QUALIFY_ACTION", "")
+    facts = repository("harness", source) if checkout else of_action(action, server)
     metadata = importlib.metadata.distribution("qualify").locate_file(f"qualify-{VERSION}.dist-info")
     file = Path(str(metadata)) / ORIGIN_FILE
     if facts and not file.exists():
@@ -154,14 +154,10 @@ def leave(source: Path, outer: Mapping[str, str]) -> None:
         file.write_text(json.dumps(facts, sort_keys=True), encoding="utf-8")
 
 
-def _left() -> dict[str, Value]:
-    """What ``leave`` wrote; none where it did not."""
-    said = _beside_metadata(ORIGIN_FILE)
-    return {name: said.get(name) for name in HARNESS} if said else {}
-
-
 def _installed() -> dict[str, Value]:
-    """What pip wrote when it installed the harness from a repository (PEP 610); nulls for any other origin."""
+    """What ``leave`` left, or else what pip wrote when it installed the harness from a repository (PEP 610); nulls for any other origin."""
+    if left := _beside_metadata(ORIGIN_FILE):
+        return {name: left.get(name) for name in HARNESS}
     found: dict[str, Value] = dict.fromkeys(HARNESS)
     said = _beside_metadata("direct_url.json")
     vcs = said.get("vcs_info")

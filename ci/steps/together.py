@@ -8,6 +8,7 @@ Outputs: ``code``, ``markdown``. The step does not fail by a verdict; ``decide.p
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import runner
 
+Gate = dict[str, Any]
 CODES = {"OK": 0, "REGRESSION": runner.NO}
 """Any other verdict of a gate is undetermined."""
 
@@ -43,8 +45,8 @@ def main() -> int:
 
 def _gates(roots: list[Path], policy: str) -> tuple[str, int]:
     """Every gate that counts, a line each, and the exit code that they come to: undetermined where none does."""
-    counted: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    elsewhere: dict[tuple[str, str], dict[str, Any]] = {}
+    counted: list[tuple[str, Gate]] = []
+    elsewhere: dict[tuple[str, str], tuple[str, Gate]] = {}
     lines, codes = [], []
     for root in roots:
         said = runner.qualify("diff", "--json", "--policy", policy, "--", runner.against(), str(root), shown=False)
@@ -53,19 +55,32 @@ def _gates(roots: list[Path], policy: str) -> tuple[str, int]:
             lines.append(f"{root.name}: not compared, qualify diff ended {said.code}")
             codes.append(said.code or runner.UNDETERMINED)
             continue
+        ladder = answer["candidate"]["ladder"]
         left = {step["target"] for step in answer["steps"] if step["candidate"] == "deferred"}
+        climbed = {step["target"] for step in answer["steps"]} - left
         for gate in answer["gates"]["gates"]:
-            key = (answer["candidate"]["ladder"], gate["id"])
-            if gate["target"] in left:
-                elsewhere[key] = gate
+            if _meets(gate, left) and not _meets(gate, climbed):
+                elsewhere[ladder, gate["id"]] = (ladder, gate)
             else:
-                counted.setdefault(key, []).append(gate)
-    found = [(key, gate) for key, gates in counted.items() for gate in gates]
-    found += [(key, gate) for key, gate in elsewhere.items() if key not in counted]  # no root climbed it
-    for (ladder, name), gate in found:
-        lines.append(runner.inert(f"{gate['verdict']} {ladder}: {name}: {gate['reason']}"))
+                counted.append((ladder, gate))
+    counted += [item for item in elsewhere.values() if not _judged(*item, counted)]  # no root climbed its target
+    for ladder, gate in counted:
+        lines.append(runner.inert(f"{gate['verdict']} {ladder}: {gate['id']}: {gate['reason']}"))
         codes.append(CODES.get(gate["verdict"], runner.UNDETERMINED))
     return "\n".join(lines) or "no root was compared", runner.worst(*codes) if codes else runner.UNDETERMINED
+
+
+def _meets(gate: Gate, targets: set[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, gate["target"]) for name in targets)
+
+
+def _judged(ladder: str, gate: Gate, counted: list[tuple[str, Gate]]) -> bool:
+    """Whether another root of the ladder gave a verdict of this rule, on a target that it stands for."""
+    return any(
+        (there, other["what"], other["rule"]) == (ladder, gate["what"], gate["rule"])
+        and _meets(gate, {other["target"]})
+        for there, other in counted
+    )
 
 
 if __name__ == "__main__":

@@ -103,7 +103,10 @@ def matrix(runner: Runner, shipped: Path, policy: str, **given: str) -> Ended:
 
 
 def test_a_matrix_whose_roots_meet_the_policy_together_passes_by_default(runner: Runner, shipped: Path) -> None:
-    named = f"{OK}  - {{metric: payload_bytes, target: cpu-int8, at_most: 1e9}}\n  - {{identity: model, must_not_change: true}}\n"
+    named = f"""{OK}  - {{metric: payload_bytes, target: cpu-int8, at_most: 1e9}}
+  - {{metric: payload_bytes, target: "*-fp32", at_least: 1}}
+  - {{identity: model, must_not_change: true}}
+"""
     gate = matrix(runner, shipped, named)
     assert (gate.ok, gate.outputs["code"]) == (True, "0"), runner.log
     shown = runner.summaries.partition("## Gates\n\n```")[
@@ -112,6 +115,8 @@ def test_a_matrix_whose_roots_meet_the_policy_together_passes_by_default(runner:
     assert shown.count("OK tiny: gate payload_bytes cpu-fp32 max_degradation 1%") == 1
     assert shown.count("OK tiny: gate payload_bytes cpu-int8 max_degradation 1%") == 1
     assert shown.count("OK tiny: gate payload_bytes cpu-int8 at_most 1,000,000,000") == 1
+    assert shown.count("OK tiny: gate payload_bytes cpu-fp32 at_least 1") == 1
+    assert "OK tiny: gate model * must_not_change" in shown
     assert "INCOMPARABLE" not in shown
 
 
