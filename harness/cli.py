@@ -64,7 +64,10 @@ def cli() -> None:
 @junit
 @sarif
 @click.option(
-    "--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts."
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="ROOT",
+    help="Compare L1 with the artifacts of this root, or of the one that a YAML file pins.",
 )
 @click.option("--baseline-digest", metavar="DIGEST", help="The root digest that the baseline must have.")
 @as_json

@@ -40,6 +40,14 @@ def compare(
     return diff.compare(one, other, pairs, ladder_file)
 
 
+def with_baseline(checked: Checked, baseline: Path) -> Diff:
+    """Compare a root that was checked with what an argument names. Raises as ``compare``."""
+    plan, named = checked.records.plan, sides.find(baseline)
+    if not isinstance(named, Named):
+        named = sides.like(named, checked.opened.digest, plan.ladder, plan.candidate.model)
+    return diff.compare(sides.side(check(named.root, named.expect)), sides.side(checked))
+
+
 def _find_and_check(baseline: Path, candidate: Path, progress: Progress | None) -> list[Checked]:
     """Both roots, each judged again once, also where it says which root of a folder is meant."""
     one, other = sides.find(baseline), sides.find(candidate)
@@ -112,6 +120,11 @@ def text(found: Diff, gates: Gates | None) -> str:
 def markdown(found: Diff, gates: Gates | None) -> str:
     """The answer for a pull request."""
     return parts.markdown(diff_view.headline(found, gates), diff_view.parts(found, gates))
+
+
+def delta(found: Diff) -> str:
+    """The differences as a section of a report in Markdown: the same parts, a heading lower."""
+    return parts.markdown(f"Against the baseline {diff_view.headline(found, None)}", diff_view.parts(found, None), 3)
 
 
 def html(found: Diff, gates: Gates | None) -> str:

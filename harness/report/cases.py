@@ -18,6 +18,7 @@ BUNDLE = "evidence"
 
 
 _GROUPS = {"gate": "gate", "lock": "packages", "package": "packages", "deferred": "deferred"}
+_GROUPS |= {"identity": "identity", "review": "review", "cover": "coverage"}
 
 
 class Case(NamedTuple):
@@ -44,7 +45,11 @@ class Case(NamedTuple):
     @property
     def group(self) -> str:
         """E.g. ``L2 parity``; what the rule says for one that is of no tier."""
-        return f"{self.tier} {TIER_NAMES[self.tier]}" if self.tier is not None else _GROUPS.get(self.rule, BUNDLE)
+        return (
+            f"{self.tier} {TIER_NAMES[self.tier]}"
+            if self.tier is not None
+            else _GROUPS.get(self.rule.partition(".")[0], BUNDLE)
+        )
 
 
 class Account(NamedTuple):

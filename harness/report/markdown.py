@@ -15,8 +15,8 @@ MOST_PACKAGES = 50
 """Rows of packages that differ from a lock; the root holds all of them."""
 
 
-def render(records: RootRecords, digest: str) -> str:
-    """The whole report. ``digest`` is the root digest, ``blake3:`` and 64 hex."""
+def render(records: RootRecords, digest: str, delta: str = "") -> str:
+    """The whole report. ``digest`` is the root digest, ``blake3:`` and 64 hex; ``delta`` a comparison as Markdown, if there is one."""
     parts = [
         *_summary(records, digest),
         *_problems(records),
@@ -26,6 +26,7 @@ def render(records: RootRecords, digest: str) -> str:
     ]
     for tier in view.tiers(records.plan):
         parts += _figures(records, tier)
+    parts += [delta.rstrip()] if delta else []
     parts += ["### Reproduce", *_reproduce(records, digest)]
     return "\n\n".join(parts) + "\n"
 

@@ -51,11 +51,11 @@ def _rows(part: Part) -> Iterator[str]:
         yield from textwrap.wrap(said, WIDTH, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
 
 
-def markdown(headline: str, parts: Iterable[Part]) -> str:
-    """The answer for a pull request or a job summary; the same values give the same bytes."""
-    found = [f"## {_inert(headline)}"]
+def markdown(headline: str, parts: Iterable[Part], level: int = 2) -> str:
+    """The answer for a pull request or a job summary; the same values give the same bytes. ``level`` is that of its heading."""
+    found = [f"{'#' * level} {_inert(headline)}"]
     for part in parts:
-        found.append(f"### {_inert(part.title)}")
+        found.append(f"{'#' * (level + 1)} {_inert(part.title)}")
         if part.lines:
             found.append("\n".join(f"- {_inert(line)}" for line in part.lines))
         if part.rows:

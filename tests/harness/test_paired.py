@@ -13,6 +13,7 @@ import pytest
 from evidence import seal
 from evidence.manifest import digest_of
 from harness import VERSION, baseline
+from harness.cli_common import compared_with
 from harness.errors import AskedWrongly, LadderError, NotIntact
 from harness.raw import PairedRaw
 from harness.records import BASELINE, CLAIM, ENVIRONMENT, from_json, to_json
@@ -299,6 +300,25 @@ def test_a_baseline_that_another_root_replaced_is_refused(tiny_root: Path, tmp_p
         f"--baseline {tmp_path / 'old'}: expected evidence that no other root replaces, got that of {digest(tiny_root)}, which new"
         " beside it replaces (too slow); give that one, or run without"
     )
+
+
+def test_a_file_may_pin_the_baseline_and_no_other_digest_is_taken_beside_it(tiny_root: Path, tmp_path: Path) -> None:
+    pin = tmp_path / "pin.yaml"
+    pin.write_text(f'baseline: {{path: {tiny_root}, digest: "{digest(tiny_root)}"}}\n', encoding="utf-8")
+    for given in (None, digest(tiny_root)):
+        found = compared_with(pin, given)
+        assert found is not None
+        assert (found.root, found.fact.digest) == (tiny_root, digest(tiny_root))
+    wrong = "blake3:" + "0" * 64
+    with pytest.raises(AskedWrongly) as refused:
+        compared_with(pin, wrong)
+    assert (
+        str(refused.value)
+        == f"--baseline-digest: expected {digest(tiny_root)}, which {pin} pins, got {wrong}; leave it out"
+    )
+    pin.write_text(f'baseline: {{path: {tiny_root}, digest: "{wrong}"}}\n', encoding="utf-8")
+    with pytest.raises(NotIntact):
+        compared_with(pin, None)
 
 
 def test_a_digest_without_a_baseline_and_a_baseline_without_l1_are_refused(

@@ -115,3 +115,16 @@ def test_a_ladder_that_is_in_no_commit_is_dirty_and_so_is_what_it_names(tmp_path
 
 def test_a_folder_in_no_repository_has_nothing_known(tmp_path: Path) -> None:
     assert set(provenance.repository("ladder", tmp_path).values()) == {None}
+
+
+@pytest.mark.parametrize("action", ["@", "", "owner/qualify@v1", "owner/qualify@main", f"{'6' * 40}", f"@{'6' * 40}"])
+def test_a_ref_that_may_move_and_a_local_action_are_no_commit(action: str) -> None:
+    assert provenance.of_action(action, "https://github.com") == {}
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [("@", None), ("@main", None), ("owner/qualify@", None), ("owner/qualify@v1", "owner/qualify@v1")],
+)
+def test_an_action_that_has_no_name_is_no_fact(action: str, said: str | None) -> None:
+    assert provenance.ci_run(GITHUB | {"QUALIFY_ACTION": action})["ci_action"] == said

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import msgspec
 from markdown_it import MarkdownIt
 
 from harness.records import Limit
 from harness.report import markdown, view, wording
 from harness.root import RootRecords
+from tests.support.ladders import changed, edited, qualify, writable_copy
 from tests.support.roots import DIGEST, Example, example, limited
 
 
@@ -128,3 +132,31 @@ def test_hostile_text_is_no_mention_link_or_command(hostile_root: Example) -> No
     assert "##[" not in text
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+def test_the_delta_against_a_baseline_stands_before_how_to_reproduce(tiny_root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "base"
+    folder.mkdir()
+    shutil.copytree(tiny_root, folder / "march")
+    later = edited("qualification.json", lambda claim: claim.update(ended_at="2036-01-01T00:00:00Z"))
+    root = changed(tiny_root, tmp_path / "today", later)
+    for baseline in (folder / "march", folder):
+        said = qualify("report", root, "--markdown", "--baseline", baseline)
+        assert said.code == 0, said.err
+        alone = qualify("report", root, "--markdown").out
+        before, _, after = alone.partition("### Reproduce")
+        assert said.out.startswith(before)
+        assert said.out.endswith(f"### Reproduce{after}")
+        delta = said.out.removeprefix(before).removesuffix(f"### Reproduce{after}")
+        assert delta.startswith("### Against the baseline compared: no verdict lost or gained; no policy")
+        sections = qualify("diff", folder / "march", root, "--markdown").out.partition("\n")[2]
+        assert delta.partition("\n")[2].strip().replace("#### ", "### ") == sections.strip()
+
+
+def test_a_baseline_that_is_not_intact_reports_nothing(tiny_root: Path, tmp_path: Path) -> None:
+    broken = writable_copy(tiny_root, tmp_path / "broken")
+    (broken / "environment.json").write_bytes(b"{}\n")
+    said = qualify("report", tiny_root, "--markdown", "--baseline", broken)
+    assert (said.code, said.out) == (20, "")
+    said = qualify("report", tiny_root, "--annotations", "--baseline", broken)
+    assert (said.code, said.out) == (64, "")
