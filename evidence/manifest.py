@@ -165,7 +165,7 @@ def check_first_bytes(path: str, head: bytes | memoryview) -> Fault | None:
     """E-KIND by content: `head` is the start of the file. Only signatures that no log or tensor has by accident."""
     for kind, signature in _SIGNATURES.items():
         if signature.match(head):
-            return fault("E-KIND", path, "inert data", f"the first bytes of {kind}")
+            return fault("E-KIND", path, "inert data", f"the first bytes of {kind}")  # E-KIND
     return None
 
 

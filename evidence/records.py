@@ -87,7 +87,7 @@ def parse_json(path: str, data: bytes) -> Any:
         if _depth(value) > JSON_DEPTH_LIMIT:
             raise RecursionError
         spelled = json.dumps(value, sort_keys=True, indent=2, allow_nan=False) + "\n"
-    except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+    except (ValueError, RecursionError) as error:  # E-JSON: UnicodeDecodeError and JSONDecodeError are ValueErrors
         got = "deeper nesting" if isinstance(error, RecursionError) else str(error)
         raise FormatError([fault("E-JSON", path, f"JSON of depth at most {JSON_DEPTH_LIMIT}", got)]) from error
     if spelled.encode() != data:  # E-JSON: also what refuses a key given twice

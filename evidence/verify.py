@@ -17,9 +17,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence import manifest, meaning, tree
+from evidence import manifest, meaning, records, tree
 from evidence.manifest import FAULTS_LIMIT, MANIFEST_NAME, SEAL_NAME, Fault, FormatError, digest_of, fault
-from evidence.records import JSON_LIMIT_BYTES
 from evidence.report import Bar, Check, Report, as_json, as_text, checks_until, escape
 
 __all__ = ["NotVerifiedError", "Report", "VerifiedRoot", "main", "open_root", "verify"]
@@ -89,7 +88,8 @@ def open_root(folder: Path, expect: str | None = None, progress: tree.Progress |
                 faults += _compare(root, digests, sizes, progress)
                 last, why = "hashes", "the files are not those that were sealed"
                 if not faults:
-                    faults, last, why = meaning.check(digests, lambda at: read(root, at, digests[at], JSON_LIMIT_BYTES))
+                    limit = records.JSON_LIMIT_BYTES
+                    faults, last, why = meaning.check(digests, lambda path: read(root, path, digests[path], limit))
     except OSError as error:
         faults = [tree.fault_of(error, "")]
     except MemoryError:  # what is held has limits (E-SIZE), but so has a machine
