@@ -279,6 +279,11 @@ def _worded(error: BaseException) -> tuple[int, str]:
         code = EXIT_USAGE if error.errno in _NAMES else EXIT_UNDETERMINED
     elif isinstance(error, NotVerifiedError):  # somebody wrote to the root between two looks at it
         code, message = EXIT_NOT_INTACT, f"{error}; verify it again when nothing writes to it"
+    elif isinstance(error, MemoryError):  # what a root may hold is bounded, but so is a machine
+        code, message = (
+            EXIT_UNDETERMINED,
+            "expected memory for what has to be read, got no more: not possible here; use a larger machine",
+        )
     else:
         for line in "".join(traceback.format_exception(error)).splitlines():  # its message may hold words of a root
             click.echo(safe(line), err=True)

@@ -19,6 +19,7 @@ from harness.gate import Gates
 from harness.metrics import rerank_names
 from harness.records import GROUPS, PLAN, Plan, from_json
 from harness.report import diff_view, parts
+from harness.sealed_files import too_large
 from harness.sides import Named, Progress
 
 LARGE_BYTES = 4 << 20
@@ -78,7 +79,7 @@ def check_all(named: Sequence[Named], progress: Progress | None = None) -> list[
         return [check(item.root, item.expect, progress) for item in named]
     roots = [opened(item.root, item.expect, progress) for item in named]
     sets = {root.digests.get(GROUPS) for root in roots}
-    if len(sets) == 1 and None not in sets:
+    if len(sets) == 1 and None not in sets and not any(too_large(root.sizes) for root in roots):
         halves.derive(roots[0].read(GROUPS), _cuts(roots[0]))
     return [*both(*(partial(judged, item.root, root) for item, root in zip(named, roots, strict=True)))]
 

@@ -33,9 +33,7 @@ from harness.records import (
 )
 from harness.redact import REDACTED, is_secret_name, scrub
 from harness.sampler import Sampler
-
-LOG_BYTES = 1_000_000
-"""Of a longer log the first and last half of this are kept."""
+from harness.sealed_files import LOG_BYTES
 
 DATASET_LIMIT_S = 1800.0
 TREE_LIMIT_S = 300.0

@@ -153,7 +153,7 @@ def reuse(
     """
     named = lineage.to_rerun(rerun, plan)
     opened = opened or intact(root, "--preserve")
-    judged = rejudge(opened.read, opened.paths, opened.digests)
+    judged = rejudge(opened.read, opened.paths, opened.digests, opened.sizes)
     if judged.records is None or not judged.holds:
         got = judged.faults[0].message if judged.faults else judged.why
         said = f"--preserve {root}: expected a root whose claim its samples bear out, got: {got}; see qualify verify"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
@@ -666,8 +667,8 @@ def from_json(data: bytes, kind: type[T], where: str) -> T:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        message = f"duplicate key {next(n for n in names if names.count(n) > 1)!r}"
+        counts = Counter(name for name, _ in pairs)  # a file may hold a million: each is looked at once
+        message = f"duplicate key {next(name for name, count in counts.items() if count > 1)!r}"
         raise ValueError(message)
     return found
 

@@ -430,6 +430,20 @@ def test_words_in_records_and_attestations_of_a_sound_root_are_shown_inert(
             assert inert(said.out + said.err, actions=actions or "--json" in words)
 
 
+def test_a_root_that_needs_more_memory_than_there_is_ends_undetermined_and_is_no_fault_of_ours(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def more() -> int:
+        raise MemoryError
+
+    assert guarded(more, wants_json=True) == 30
+    said = capsys.readouterr()
+    assert said.err == (
+        "qualify: expected memory for what has to be read, got no more: not possible here; use a larger machine\n"
+    )
+    assert json.loads(said.out)["error"]["exit_code"] == 30
+
+
 def test_the_traceback_of_our_own_fault_is_shown_inert(capsys: pytest.CaptureFixture[str], *, actions: bool) -> None:
     def fault() -> int:
         raise KeyError(HOSTILE) from ValueError(HOSTILE)
