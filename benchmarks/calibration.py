@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -25,7 +25,7 @@ from evidence.verify import open_root
 from harness import leftovers
 from harness.derive_raw import raw_record
 from harness.metrics.latency import bootstrap_median_interval
-from harness.metrics.paired import log_median_ratio, ratio
+from harness.metrics.paired import Ratio, log_median_ratio, ratio
 from harness.raw import PairedRaw, PerfRaw
 from harness.records import Measurements
 
@@ -205,6 +205,7 @@ def ways(runs: list[dict[str, Any]], threads: int) -> dict[str, dict[str, list[I
     }
 
 
+SHIFTED = "| the first row, each interval times 1.02 over the measured slowdown of {took} | | exactly 2%: {found} of {count} | the same |"
 CHOSEN = "**paired, as `qualify run --baseline` does it**"
 
 
@@ -216,26 +217,53 @@ def page(runs: list[dict[str, Any]], planted: dict[int, dict[str, Any]]) -> str:
     count = max(r["number"] for r in runs) + 1
     lines = [INTRODUCTION.format(count=count, seconds=max(r["seconds"] for r in runs))]
     for threads in THREADS:
-        lines += [f"\n## {threads} thread{'s' if threads > 1 else ''}\n", *_planted(runs, planted[threads], threads)]
-        lines += ["| how | same: called different | slowed by 2%: found | width of the interval, median |"]
+        slower_by = slowdown(runs, threads)
+        lines += [f"\n## {threads} thread{'s' if threads > 1 else ''}\n", *_planted(planted[threads], slower_by)]
+        took = f"{slower_by.measured.value - 1:.2%}"
+        lines += [f"| how | same: called different | slowed by {took}: found | width of the interval, median |"]
         lines += ["| --- | --- | --- | --- |"]
-        for way, found in ways(runs, threads).items():
+        by_way = ways(runs, threads)
+        for way, found in by_way.items():
             different = sum(not low <= 1 <= high for low, high in found["same"])
             slower = sum(low > 1 for low, _ in found["slowed"])
             width = statistics.median(high - low for kind in found.values() for low, high in kind)
             lines.append(f"| {way} | {different} of {count} | {slower} of {count} | {width:.1%} |")
+        exact = shifted(by_way[CHOSEN]["slowed"], slower_by.measured.value)
+        lines.append(SHIFTED.format(took=took, found=sum(low > 1 for low, _ in exact), count=count))
         lines += ["", *_each(runs, threads)]
     return "\n".join(lines) + "\n"
 
 
-def _planted(runs: list[dict[str, Any]], facts: dict[str, Any], threads: int) -> list[str]:
+class Slowdown(NamedTuple):
+    """What the planted nodes took in place: their ratio over so many pairs of sessions of all slowed runs together."""
+
+    measured: Ratio
+    pairs: int
+
+
+def slowdown(runs: list[dict[str, Any]], threads: int) -> Slowdown:
+    """Of all slowed runs of so many threads."""
     pooled = [log for r in runs if (r["threads"], r["kind"]) == (threads, "slowed") for log in over_sessions(r)]
     found = ratio(pooled)
     assert found is not None
+    return Slowdown(found, len(pooled))
+
+
+def shifted(intervals: list[Interval], measured: float) -> list[Interval]:
+    """The intervals as they would stand if the nodes took exactly ``PLANTED``: each as wide as it was, in logarithms.
+
+    Not scaled towards 1, which would move no interval over it and find as many whatever the slowdown.
+    """
+    factor = (1 + PLANTED) / measured
+    return [(low * factor, high * factor) for low, high in intervals]
+
+
+def _planted(facts: dict[str, Any], slower_by: Slowdown) -> list[str]:
+    found = slower_by.measured
     alone = facts["links"] * facts["link_ms"]
     return [
         f"Planted: {facts['links']} links before the head. In a graph of their own they take {alone:.3f} ms,",
-        f"{alone / facts['median_ms']:.1%} of the median call of {facts['median_ms']:.2f} ms. In place, over all {len(pooled)} pairs",
+        f"{alone / facts['median_ms']:.1%} of the median call of {facts['median_ms']:.2f} ms. In place, over all {slower_by.pairs} pairs",
         f"of sessions of the slowed runs, {found.value - 1:.2%} (95% {(found.low or 0) - 1:.2%} to {(found.high or 0) - 1:.2%}).\n",
     ]
 
@@ -255,9 +283,11 @@ INTRODUCTION = """# Calibration of the paired comparison
 
 <!-- made by benchmarks/calibration.py -->
 Does the comparison with a baseline call a regression what is none, and does it find one of 2%? At 1 and at 2 threads, {count} runs
-compared an artifact with itself (*same*), and {count} an artifact that extra nodes make 2% slower with the one without (*slowed*).
+compared an artifact with itself (*same*), and {count} an artifact with extra nodes, meant to take 2%, with the one without (*slowed*).
 Each run is a `qualify run LADDER --baseline ROOT` of its own, with its own seed; its L1 took at most {seconds:.0f} s. The runs took
-turns, on a machine of two cores. *Different* means that the 95% interval does not hold 1, *found* that it lies above 1.
+turns, on a machine of two cores. *Different* means that the 95% interval does not hold 1, *found* that it lies above 1. In place
+the nodes took not quite 2%, so the last row of each table says what would have been found at exactly that: every interval is shifted,
+in logarithms, from what they took to 2%, and keeps its width.
 
 A 95% interval may call 1 of 20 equal artifacts different. The one in use, between two order statistics of 22 pairs of sessions, covers
 at least 98.3% by its theory, whatever the distribution, so it should call fewer."""

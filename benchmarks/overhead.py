@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,11 @@ import onnxruntime as ort
 
 from harness import data
 from harness.metrics.sampling import Rule, Stopping
+from harness.raw import SessionFacts
 from harness.records import GROUPS, PAIRS, Plan, from_json
 from harness.runtimes import RUNTIMES, tokens
 from harness.runtimes.batching import Layout, batches, score, score_or_refuse
+from harness.runtimes.onnxruntime import Session
 from harness.sampler import Sampler, descendants
 from harness.stages.timing import timed_ms
 
@@ -47,21 +50,36 @@ REFERENCE = "/usr/bin/time -v, or wait4"
 
 
 class Nothing:
-    """A session that does nothing, so that all the time there is is the harness's."""
+    """In place of onnxruntime's session: answers at once, so that all the time there is is the harness's."""
 
-    def __init__(self) -> None:
-        self.inputs: dict[str, str] = {}
-        self.fixed: tuple[int | None, int | None] = (None, None)
-        self.facts: Any = None
+    def __init__(self, rows: int) -> None:
+        self._answer = [np.zeros((rows, 1), np.float32)]
 
-    def logits(self, tensors: Any) -> Any:
-        """Nothing is done with ``tensors``."""
-        return tensors
+    def get_outputs(self) -> list[SimpleNamespace]:
+        """One, of the name that a reranker's has."""
+        return [SimpleNamespace(name="logits")]
+
+    def get_inputs(self) -> list[SimpleNamespace]:
+        """The one that every graph has."""
+        return [SimpleNamespace(name="input_ids", type="tensor(int64)", shape=["batch", "sequence"])]
+
+    def run(self, _names: list[str], _tensors: Any) -> list[Any]:
+        """Nothing is done."""
+        return self._answer
 
 
-def overhead_per_call_us(calls: int = 20_000) -> tuple[float, float]:
-    """Microseconds that a sample holds beside the runtime's own work, and those between one timed call and the next."""
-    session, call = Nothing(), [{"input_ids": np.zeros((1, 1), np.int64)}]
+MICRO_BATCHES = (1, 7, 25)
+"""The last is 100 candidates at a micro-batch of 4."""
+
+
+def overhead_per_call_us(micro_batches: int, calls: int = 20_000) -> tuple[float, float]:
+    """Microseconds that a sample holds beside the runtime's own work, and those between one timed call and the next.
+
+    The session is the real one, with all that it checks in every micro-batch, over a runtime that does nothing.
+    """
+    rows = 4
+    session = Session(Nothing(rows), SessionFacts(load_ms=0.0, providers=(), options={}))
+    call = [{"input_ids": np.zeros((rows, 1), np.int64)} for _ in range(micro_batches)]
     stopping = Stopping(Rule(10 * calls, 72, 1e-9, 1e9))
     samples = []
     begin = time.perf_counter()
@@ -70,7 +88,7 @@ def overhead_per_call_us(calls: int = 20_000) -> tuple[float, float]:
         stopping.after(samples[-1])
     whole = 1e6 * (time.perf_counter() - begin) / calls
     inside = 1000 * statistics.median(samples)
-    return inside, whole - inside
+    return inside, whole - 1000 * statistics.fmean(samples)
 
 
 def sampler_share(seconds: float = 5.0) -> float:
@@ -81,7 +99,7 @@ def sampler_share(seconds: float = 5.0) -> float:
         spent, begin = time.process_time(), time.monotonic()
         time.sleep(seconds)
         share = (time.process_time() - spent) / (time.monotonic() - begin)
-        sampler.stop()
+        sampler.machine()
         child.communicate(b"\n")
     return share
 
@@ -155,7 +173,8 @@ def memory(graph: Path) -> dict[str, int]:
         outer.stdin.write(b"go\n")
         outer.stdin.flush()
         outer.stdout.readline()
-        sampled = sampler.stop()
+        sampled = sampler.memory()
+        sampler.machine()
         outer.stdin.close()
         said = outer.stderr.read().decode()
         _, _, used = os.wait4(outer.pid, 0)
@@ -172,8 +191,12 @@ def main() -> None:
     """Print every figure."""
     root = Path(sys.argv[1])
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 9
-    inside, between = overhead_per_call_us()
-    print(f"overhead in a sample {inside:.2f} us, between calls {between:.2f} us (bar 20 us)")
+    for count in MICRO_BATCHES:
+        inside, between = overhead_per_call_us(count)
+        print(
+            f"overhead in a sample of {count} micro-batches {inside:.2f} us, {inside / count:.2f} us each;"
+            f" between calls {between:.2f} us (bar 20 us)"
+        )
     print(f"sampler {sampler_share():.2%} of one core (bar 2%)")
     wall, spent = start_seconds()
     print(f"start of a child without torch {wall:.2f} s, of which processor time {spent:.2f} s (bar 1 s)")

@@ -4,6 +4,7 @@
 
 Ours are expected over ties, with the worst and the best order where ties leave something open. The peers break ties by document
 id, so they fall somewhere in between; where nothing is tied all three are equal. Only groups with a positive and a negative count.
+Ranking at random is an expectation and no scores, so the peers have nothing to say of it.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ MODEL = Path(__file__).parent.parent / "ladders/quickstart/model"
 
 
 class Peers(NamedTuple):
-    """The means of the other implementations by our names; None where they have no such metric."""
+    """The means of the other implementations by our names."""
 
-    pytrec_eval: Mapping[str, float | None]
-    mteb: Mapping[str, float | None]
+    pytrec_eval: Mapping[str, float]
+    mteb: Mapping[str, float]
 
 
 def peers(scores: Sequence[Any], gains: Sequence[Any]) -> Peers:
@@ -43,10 +44,17 @@ def peers(scores: Sequence[Any], gains: Sequence[Any]) -> Peers:
     qrels = {f"q{i}": {f"d{j:04}": int(gain) for j, gain in enumerate(row)} for i, row in enumerate(gains)}
     run = {f"q{i}": {f"d{j:04}": float(score) for j, score in enumerate(row)} for i, row in enumerate(scores)}
     rows = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10", "map"}).evaluate(run).values()
+    first = {query: dict(sorted(found.items(), key=lambda item: item[::-1])[-10:]) for query, found in run.items()}
+    ranks = (
+        pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"}).evaluate(first).values()
+    )  # it has no cut-off of its own
     other = calculate_retrieval_scores(run, qrels, [10, 1000])
     trec = {"ndcg_at_10": "ndcg_cut_10", "map": "map"}
     return Peers(
-        {name: float(np.mean([row[theirs] for row in rows])) for name, theirs in trec.items()} | {"mrr_at_10": None},
+        {
+            **{name: float(np.mean([row[theirs] for row in rows])) for name, theirs in trec.items()},
+            "mrr_at_10": float(np.mean([row["recip_rank"] for row in ranks])),
+        },
         {
             "ndcg_at_10": float(other.ndcg["NDCG@10"]),
             "map": float(other.map["MAP@1000"]),
@@ -63,15 +71,15 @@ def scorers(groups: Groups, texts: Sequence[Group]) -> dict[str, Rows]:
     return {"quickstart": found} | {name: beside[name] for name in ("bm25", "source_order", "oracle", *SENTINELS)}
 
 
-def cells(scores: list[Any], gains: list[Any]) -> list[str]:
-    """The cells of one row."""
-    ours, theirs = spreads(scores, gains, [10]), peers(scores, gains)
+def cells(scores: list[Any], gains: list[Any], *, scored: bool = True) -> list[str]:
+    """The cells of one row; those of the peers are empty when our values are an expectation and not of ``scores``."""
+    ours, theirs = spreads(scores, gains, [10]), peers(scores, gains) if scored else None
     made = []
     for name in HEADLINE:
         expected, best, worst = (float(np.mean(side)) for side in ours[name])
         spread = f" ({worst:.4f} to {best:.4f})" if best - worst > 5e-5 else ""
         made.append("no value" if np.isnan(expected) else f"{expected:.4f}{spread}")
-        made += [f"{value:.4f}" for value in (theirs.pytrec_eval[name], theirs.mteb[name]) if value is not None]
+        made += ["", ""] if theirs is None else [f"{theirs.pytrec_eval[name]:.4f}", f"{theirs.mteb[name]:.4f}"]
     return made
 
 
@@ -85,10 +93,13 @@ def main() -> None:
         gains = [groups.gains[place] for place in groups.judged]
         sizes = [len(row) for row in gains]
         print(f"\n{path.name}: {len(gains)} judged groups of {len(groups)}, {min(sizes)} to {max(sizes)} candidates\n")
-        heads = ["scorer", "nDCG@10", "pytrec_eval", "mteb", "MRR@10", "mteb", "MAP", "pytrec_eval", "mteb"]
+        heads = ["scorer"]
+        for name in ("nDCG@10", "MRR@10", "MAP"):
+            heads += [name, "pytrec_eval", "mteb"]
         print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
         for name, rows in scorers(groups, read_texts(raw, path.name)).items():
-            print(f"| {' | '.join([name, *cells([rows[place] for place in groups.judged], gains)])} |")
+            made = cells([rows[place] for place in groups.judged], gains, scored=name != "random")
+            print(f"| {' | '.join([name, *made])} |")
 
 
 if __name__ == "__main__":

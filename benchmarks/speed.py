@@ -2,7 +2,9 @@
 
 1. L1's median over a bare onnxruntime loop's, same artifact and pairs, at 1 and at 2 threads (bar: 0.97 to 1.03);
 2. L3's pairs/s over sentence-transformers' CrossEncoder's on the same pairs, tokenisation included on both sides (bar: 1.3);
-3. the wall time of `qualify run` on the quickstart over the sum of its stages' own work (bar: 1.3).
+3. the wall time of `qualify run` on the quickstart over the sum of its stages' own work (bar: 1.3), by two counts: the whole time of the
+   stages' processes, and only what their records say they spent (see ``recorded_seconds``), which leaves out starting them, imports,
+   all of L2, tokenising, L0's checks and the statistics: a lower bound of their work, so the ratio to it is an upper one.
 
     python benchmarks/speed.py [ROUNDS]
 """
@@ -24,7 +26,7 @@ import msgspec
 
 from evidence.verify import open_root
 from harness import data, launch
-from harness.raw import PerfRaw
+from harness.raw import BuildRaw, PerfRaw, ScoresRaw
 from harness.records import GROUPS, PAIRS, Plan, Request, from_json, step_folder
 from harness.root import RootRecords, load
 from harness.runtimes import RUNTIMES, tokens
@@ -114,9 +116,43 @@ def l3_against_a_cross_encoder(root: Path, plan: Plan, rounds: int) -> float:
     return statistics.median(ratios[1:])
 
 
-def own_work_seconds(records: RootRecords) -> float:
-    """Sum of the children's own wall seconds, as the parent recorded them."""
+def process_seconds(records: RootRecords) -> float:
+    """Sum of the children's own wall seconds, as the parent recorded them: interpreter and imports are in it."""
     return sum(step.outcome.exit.seconds for step in records.steps.values() if step.outcome.exit is not None)
+
+
+def recorded_seconds(root: Path, records: RootRecords) -> float:
+    """What the raw records say was spent: L0's phases and load, L1's load and calls, L3's scoring; L2 records no seconds.
+
+    Calls are counted with what stands between them, up to the end of those of mixed shapes. A reference that was taken from an earlier
+    step counts there alone.
+    """
+    total = 0.0
+    for target, tier in records.steps:
+        folder = root / step_folder(tier, target)
+        match tier:
+            case "L0":
+                built = from_json((folder / "build.json").read_bytes(), BuildRaw, "build.json")
+                total += sum(built.phases_s.values()) + (built.session.load_ms / 1000 if built.session else 0.0)
+            case "L1":
+                perf = from_json((folder / "samples.json").read_bytes(), PerfRaw, "samples.json")
+                total += (perf.load_ms + perf.events_ms["grown"] - perf.events_ms["first_call"]) / 1000
+            case "L3":
+                scores = from_json((folder / "scores.json").read_bytes(), ScoresRaw, "scores.json")
+                total += scores.artifact_seconds + (0.0 if scores.reference_from else scores.reference_seconds)
+    return total
+
+
+def demo(root: Path) -> RootRecords:
+    """Run the quickstart into ``root`` and print its wall time over its stages' own work."""
+    records, seconds = qualify(root)
+    print("demo wall time / its stages' own work (bar 1.3)")
+    for what, work in (
+        ("their processes", process_seconds(records)),
+        ("their records", recorded_seconds(root, records)),
+    ):
+        print(f"  by {what}: {seconds:.1f} s / {work:.1f} s = {seconds / work:.2f}", flush=True)
+    return records
 
 
 def main() -> None:
@@ -125,15 +161,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="qualify-speed-") as name:
         folder = Path(name)
         root = folder / "quickstart"
-        records, seconds = qualify(root)
-        work = own_work_seconds(records)
+        records = demo(root)
         print("L1 median / bare onnxruntime loop (bar 0.97 to 1.03)")
         for threads in (1, 2):
             l1_against_a_bare_loop(folder, root, threads, rounds)
         print("L3 pairs/s / CrossEncoder pairs/s, tokenisation included (bar 1.3)")
         print(f"  median ratio: {l3_against_a_cross_encoder(root, records.plan, min(rounds, 5)):.2f}")
-        print("demo wall time / its stages' own work (bar 1.3)")
-        print(f"  {seconds:.1f} s / {work:.1f} s = {seconds / work:.2f}")
         for path in sorted(folder.rglob("*"), reverse=True):
             path.chmod(0o755 if path.is_dir() else 0o644)
 

@@ -95,7 +95,7 @@ def tree_digest(entries: Iterable[Entry]) -> str:
     """
     digests: dict[str, str] = {}
     for entry in entries:
-        if entry.path in digests or not _LINE.fullmatch(f"{entry.digest}  {entry.path}\n"):
+        if entry.path in digests or not _LINE.fullmatch(f"{entry.digest}  {entry.path}\n"):  # E-PATH
             raise FormatError([fault("E-PATH", entry.path, "a path of one line, once, and 64 hex", repr(entry.digest))])
         digests[entry.path] = entry.digest
     return digest_of(render_digests(digests))
@@ -104,8 +104,7 @@ def tree_digest(entries: Iterable[Entry]) -> str:
 def parse_digests(data: bytes) -> dict[str, str]:
     """The bytes of `MANIFEST.b3` as 64 hex by path, sorted by path; raises FormatError with the faults of spelling and of names."""
     if len(data) > MANIFEST_LIMIT_BYTES:  # E-SIZE
-        expected = f"at most {MANIFEST_LIMIT_BYTES} bytes"
-        raise FormatError([fault("E-SIZE", MANIFEST_NAME, expected, f"{len(data)}")])
+        raise FormatError([fault("E-SIZE", MANIFEST_NAME, f"at most {MANIFEST_LIMIT_BYTES} bytes", f"{len(data)}")])
     digests = {path: digest for digest, path in _LINE.findall(data.decode("utf-8", "surrogateescape"))}
     faults = list(islice(check_paths(digests), FAULTS_LIMIT))
     if render_digests(digests) != data or not digests:  # E-MANIFEST: every byte is accounted for
@@ -127,7 +126,7 @@ def _misspelled(data: bytes) -> Iterator[Fault]:
         else:
             last = path
             continue
-        yield Fault("E-MANIFEST", MANIFEST_NAME, f"{where} {expected}, got {_quote(got)}")
+        yield Fault("E-MANIFEST", MANIFEST_NAME, f"{where} {expected}, got {_quote(got)}")  # E-MANIFEST
 
 
 def render_seal(digest: str) -> bytes:
@@ -138,7 +137,7 @@ def render_seal(digest: str) -> bytes:
 def parse_seal(data: bytes) -> str:
     """The root digest that `SEAL` claims; raises FormatError when the line is not spelled as `render_seal` does."""
     match = _SEAL.fullmatch(data)
-    if match is None:
+    if match is None:  # E-SEAL
         expected = "`qualify-seal/1 blake3:<64 lower-case hex>` and LF"
         raise FormatError([fault("E-SEAL", SEAL_NAME, expected, _quote(data))])
     return match[1].decode()
@@ -166,7 +165,7 @@ def check_first_bytes(path: str, head: bytes | memoryview) -> Fault | None:
     """E-KIND by content: `head` is the start of the file. Only signatures that no log or tensor has by accident."""
     for kind, signature in _SIGNATURES.items():
         if signature.match(head):
-            return fault("E-KIND", path, "inert data", f"the first bytes of {kind}")
+            return fault("E-KIND", path, "inert data", f"the first bytes of {kind}")  # E-KIND
     return None
 
 

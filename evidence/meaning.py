@@ -173,9 +173,7 @@ def _trees(root: Root, place: str = "") -> dict[str, tuple[str, str]]:
         if path.startswith("artifacts/"):
             target, _, name = path.removeprefix("artifacts/").partition("/")
             files.setdefault(target, {})[name] = digest
-    return {
-        target: (f"{place}artifacts/{target}/", digest_of(render_digests(lines))) for target, lines in files.items()
-    }
+    return {name: (f"{place}artifacts/{name}/", digest_of(render_digests(lines))) for name, lines in files.items()}
 
 
 def _artifacts(root: Root) -> Iterator[Fault]:

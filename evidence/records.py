@@ -57,9 +57,7 @@ class Root(NamedTuple):
     values: Mapping[str, Any]  # every record by path
     steps: Mapping[str, Any]  # each outcome that is in steps/ itself, by its folder
     targets: Mapping[str, tuple[str, ...]]  # the planned tiers by target, in the order of the plan
-    gates: Mapping[
-        str, Any
-    ]  # the record of each planned gate by its name, None where there is none, in the order of the plan
+    gates: Mapping[str, Any]  # the record of each planned gate by its name, or None, in the order of the plan
     claims: Mapping[str, Any]  # the claimed verdict of each tier, by target
     origins: Mapping[str, "Root"]  # what is carried of earlier roots, by `preserved/<16 hex>/`
     preserved: Mapping[str, str]  # that place of each step that is carried, by its folder
@@ -89,7 +87,7 @@ def parse_json(path: str, data: bytes) -> Any:
         if _depth(value) > JSON_DEPTH_LIMIT:
             raise RecursionError
         spelled = json.dumps(value, sort_keys=True, indent=2, allow_nan=False) + "\n"
-    except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+    except (ValueError, RecursionError) as error:  # E-JSON: UnicodeDecodeError and JSONDecodeError are ValueErrors
         got = "deeper nesting" if isinstance(error, RecursionError) else str(error)
         raise FormatError([fault("E-JSON", path, f"JSON of depth at most {JSON_DEPTH_LIMIT}", got)]) from error
     if spelled.encode() != data:  # E-JSON: also what refuses a key given twice
@@ -107,7 +105,7 @@ def _depth(value: object) -> int:
 
 def load(digests: Mapping[str, str], read: Read) -> Root:
     """Read every record of the files `digests` (64 hex by path), `preserved/` apart; raises FormatError with all faults of reading."""
-    faults = [fault("E-RECORD", path, "this record", "none") for path in RECORDS if path not in digests]
+    faults = [fault("E-RECORD", path, "this record", "none") for path in RECORDS if path not in digests]  # E-RECORD
     values: dict[str, Any] = {}
     for path in digests:
         top, _, rest = path.partition("/")

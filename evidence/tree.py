@@ -14,7 +14,7 @@ resets cannot be a rule, so a program is refused by its name and first bytes, ne
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby
 from operator import attrgetter
@@ -34,6 +34,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # NONBLOCK: 
 _state = attrgetter("st_size", "st_ctime_ns")  # the system sets the second at every write, and nobody else can
 
 Block = bytes | memoryview  # good until the next is asked for
+Seen = Callable[[Block], None]
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 
 
@@ -89,11 +90,11 @@ def _list_entry(found: Listing, entry: os.DirEntry[str], folder: int, path: str,
         found.faults.append(_special(path))
 
 
-def hash_files(root: int, files: Mapping[str, int], tell: Progress | None = None) -> tuple[dict[str, str], list[Fault]]:
+def hash_files(root: int, files: dict[str, int], tell: Progress | None = None) -> tuple[dict[str, str], list[Fault]]:
     """BLAKE3 (64 hex) by path of each file under an open folder, and the faults of those it cannot vouch for.
 
-    `files` is what `list_files` gave: its sizes only feed `tell`. Each file is read once; its folder is opened once for all that
-    follow each other.
+    `files` is what `list_files` gave: its sizes feed `tell`, and become those of the bytes hashed. Each file is read once; its
+    folder is opened once for all that follow each other.
     """
     digests: dict[str, str] = {}
     faults: list[Fault] = []
@@ -104,7 +105,7 @@ def hash_files(root: int, files: Mapping[str, int], tell: Progress | None = None
             with opened_folder(root, folder) as at:
                 for path in paths:
                     try:
-                        digests[path] = _hash(at, path[len(folder) :], path, seen)
+                        digests[path], files[path] = _hash(at, path[len(folder) :], path, seen)
                     except OSError as error:
                         faults.append(fault_of(error, path))
         except OSError as error:
@@ -112,7 +113,7 @@ def hash_files(root: int, files: Mapping[str, int], tell: Progress | None = None
     return digests, faults
 
 
-def _counter(tell: Progress, total: int) -> Callable[[Block], None]:
+def _counter(tell: Progress, total: int) -> Seen:
     done = 0
 
     def count(block: Block) -> None:
@@ -125,11 +126,11 @@ def _counter(tell: Progress, total: int) -> Callable[[Block], None]:
 
 def read_file(root: int, path: str, limit_bytes: int) -> tuple[bytes, str]:
     """The bytes of one file under an open folder, and their BLAKE3 (64 hex). Raises OSError; UnsafeFileError for a rule."""
-    data = bytearray()
+    blocks: list[Block] = []
     folder, _, name = path.rpartition("/")
     with opened_folder(root, folder) as at:
-        digest = _hash(at, name, path, data.extend, limit_bytes)
-    return bytes(data), digest
+        digest, _ = _hash(at, name, path, blocks.append, limit_bytes)
+    return b"".join(blocks), digest  # of the one block that a file nearly always is, this makes no second copy
 
 
 @contextmanager
@@ -155,8 +156,8 @@ def opened_folder(root: int, path: str, *, create: bool = False) -> Iterator[int
         yield at
 
 
-def _hash(at: int, name: str, path: str, seen: Callable[[Block], None] | None, limit_bytes: int | None = None) -> str:
-    """Read one file of the open folder `at` once, in blocks, hash it, and show every block to `seen`."""
+def _hash(at: int, name: str, path: str, seen: Seen | None, limit_bytes: int | None = None) -> tuple[str, int]:
+    """Read one file of the open folder `at` once, in blocks, hash it, and show every block to `seen`: its BLAKE3 and its bytes."""
     file = os.open(name, _FILE, dir_fd=at)
     try:
         before = os.fstat(file)
@@ -177,7 +178,7 @@ def _hash(at: int, name: str, path: str, seen: Callable[[Block], None] | None, l
             done += len(block)
         if done != size or _state(before) != _state(os.fstat(file)):  # E-CHANGED
             raise UnsafeFileError(fault("E-CHANGED", path, "a file that nobody writes", "a change while it was read"))
-        return hasher.hexdigest()
+        return hasher.hexdigest(), size
     finally:
         os.close(file)
 
@@ -226,11 +227,11 @@ def _blocks(file: int, size: int, *, whole: bool) -> Iterator[Block]:
 
 
 def _link(path: str) -> Fault:
-    return fault("E-LINK", path, "a file", "a symbolic link")
+    return fault("E-LINK", path, "a file", "a symbolic link")  # E-LINK
 
 
 def _special(path: str) -> Fault:
-    return fault("E-TYPE", path, "a file", "a device, socket, pipe or folder")
+    return fault("E-TYPE", path, "a file", "a device, socket, pipe or folder")  # E-TYPE
 
 
 def fault_of(error: OSError, path: str, missing: str = "E-READ") -> Fault:

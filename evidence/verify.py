@@ -13,11 +13,12 @@ verified. There is no option that checks less. Rules and their order: FORMAT.md.
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from evidence import manifest, meaning, records, tree
-from evidence.manifest import MANIFEST_NAME, SEAL_NAME, Fault, FormatError, digest_of, fault
+from evidence.manifest import FAULTS_LIMIT, MANIFEST_NAME, SEAL_NAME, Fault, FormatError, digest_of, fault
 from evidence.report import Bar, Check, Report, as_json, as_text, checks_until, escape
 
 __all__ = ["NotVerifiedError", "Report", "VerifiedRoot", "main", "open_root", "verify"]
@@ -43,6 +44,7 @@ class VerifiedRoot(NamedTuple):
     folder: Path
     report: Report
     digests: dict[str, str]  # 64 hex by path, sorted by path
+    sizes: dict[str, int]  # bytes by path, as they were hashed
 
     @property
     def digest(self) -> str | None:
@@ -61,7 +63,7 @@ class VerifiedRoot(NamedTuple):
         digest = self.digests[path]
         try:
             with tree.opened(self.folder, ROOT) as root:
-                return read(root, path, digest, sys.maxsize)
+                return read(root, path, digest, self.sizes[path])
         except FormatError as error:
             raise NotVerifiedError(self.folder, error.faults) from error
         except OSError as error:
@@ -75,24 +77,42 @@ def open_root(folder: Path, expect: str | None = None, progress: tree.Progress |
     """
     digest: str | None = None
     digests: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    faults: list[Fault] = []
     last, why = "", "the folder cannot be opened"
     try:
         with tree.opened(folder, ROOT) as root:
             digest, digests, faults = sealed(root, expect)
             last, why = "manifest", "there is no manifest to compare with"
             if digests:
-                faults += _compare(root, digests, progress)
+                faults += _compare(root, digests, sizes, progress)
                 last, why = "hashes", "the files are not those that were sealed"
                 if not faults:
-                    faults, last, why = meaning.check(
-                        digests, lambda path: read(root, path, digests[path], records.JSON_LIMIT_BYTES)
-                    )
+                    limit = records.JSON_LIMIT_BYTES
+                    faults, last, why = meaning.check(digests, lambda path: read(root, path, digests[path], limit))
     except OSError as error:
         faults = [tree.fault_of(error, "")]
+    except MemoryError:  # what is held has limits (E-SIZE), but so has a machine
+        why = "this machine has too little memory for it"
     pin = (Check("pin", ("E-PIN",)),) if expect is not None else ()
     authenticity = "pinned" if expect is not None and digest == expect else "none"
-    report = Report(digest, tuple(sorted(set(faults))), pin + checks_until(last, why), authenticity)
-    return VerifiedRoot(folder, report, digests if report.ok else {})
+    report = Report(digest, tuple(_listed(faults)), pin + checks_until(last, why), authenticity)
+    return VerifiedRoot(folder, report, digests if report.ok else {}, sizes)
+
+
+def _listed(faults: Iterable[Fault]) -> list[Fault]:
+    """Each fault once, sorted; of those of one rule the first, and how many there are."""
+    by_rule: dict[str, set[Fault]] = {}
+    for item in faults:
+        by_rule.setdefault(item.rule, set()).add(item)
+    for rule, found in by_rule.items():
+        if len(found) > FAULTS_LIMIT:
+            more = fault(rule, "", f"at most {FAULTS_LIMIT} of its faults listed", f"{len(found)}")
+            by_rule[rule] = {
+                *sorted(found, key=tuple)[:FAULTS_LIMIT],
+                more,
+            }  # plain tuples are sorted in a third of the time
+    return sorted(item for found in by_rule.values() for item in found)
 
 
 def verify(folder: Path, expect: str | None = None, progress: tree.Progress | None = None) -> Report:
@@ -122,16 +142,16 @@ def sealed(root: int, expect: str | None = None) -> tuple[str | None, dict[str, 
     return digest, digests, faults
 
 
-def _compare(root: int, digests: dict[str, str], progress: tree.Progress | None) -> list[Fault]:
-    """The faults of the tree against the manifest; only files that the manifest names are opened."""
-    listing = tree.list_files(root, sizes=progress is not None)
+def _compare(root: int, digests: dict[str, str], sizes: dict[str, int], tell: tree.Progress | None) -> list[Fault]:
+    """The faults of the tree against the manifest; only files that the manifest names are opened. Adds their bytes to `sizes`."""
+    listing = tree.list_files(root, sizes=tell is not None)
     faults, named = list(listing.faults), {item.path for item in listing.faults}
     there = listing.files.keys() - {SEAL_NAME, MANIFEST_NAME}
     missing, extra = digests.keys() - there - named, there - digests.keys()
     faults += [fault("E-MISSING", path, "this file", "none") for path in missing]  # E-MISSING
     faults += [fault("E-EXTRA", path, "only files that the manifest names", "this") for path in extra]  # E-EXTRA
-    sizes = {path: size for path, size in listing.files.items() if path in digests}
-    found, unsure = tree.hash_files(root, sizes, progress)
+    sizes |= {path: size for path, size in listing.files.items() if path in digests}
+    found, unsure = tree.hash_files(root, sizes, tell)
     wrong = [path for path, digest in found.items() if digest != digests[path]]
     faults += [fault("E-HASH", path, f"blake3 {digests[path]}", found[path]) for path in wrong]  # E-HASH
     return faults + unsure

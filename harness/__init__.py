@@ -3,5 +3,5 @@
 FORMAT = 1
 """Version of the ladder, plan and root formats this code reads and writes."""
 
-VERSION = "0.3.0"
+VERSION = "0.4.0"
 """Version of qualify itself; a root states which one made it. Raised with every change of a default, a record or a metric."""

@@ -80,7 +80,9 @@ def opened(root: Path, expect: str | None, progress: Callable[[int, int], None] 
 
 def judged(root: Path, opened: VerifiedRoot) -> Checked:
     """Judge a root again: the second half of ``check``."""
-    return Checked(root, opened, rejudge(opened.read, opened.paths, opened.digests) if opened.report.ok else None)
+    return Checked(
+        root, opened, rejudge(opened.read, opened.paths, opened.digests, opened.sizes) if opened.report.ok else None
+    )
 
 
 def show_answer(checked: Checked) -> dict[str, Any]:

@@ -5,7 +5,8 @@ The subject is always one: the SHA-256 of ``SEAL``, whose one line commits to th
     test-result v0.1          the producer: what came of each step under the sealed plan
     verification_summary v1   a reviewer: the verdict that verify reached, under the sealed ladder or the reviewer's own
 
-A result is PASSED only for a PASS; WARNED is a PASS with targets that the ladder deferred; anything else is FAILED.
+A result is PASSED only for a PASS; WARNED is a PASS with targets that the ladder deferred, or with an L3 that is a functional smoke
+test; anything else is FAILED.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from evidence.manifest import SEAL_NAME, digest_of, render_seal
-from harness import dsse, records
+from harness import dsse, judge_rerank, records
 from harness.errors import AskedWrongly
 from harness.records import TIERS, Qualification, gate_folder, step_folder, to_json
 
@@ -64,8 +65,12 @@ class Input(NamedTuple):
 
 
 def test_result(judged: Judged, plan: bytes) -> dict[str, Any]:
-    """The producer's statement. Every planned step, gate and lock stands in a list; what is not PASS is among the failed."""
+    """The producer's statement. Every planned step, gate and lock stands in a list; what is not PASS is among the failed.
+
+    A *warned* test is one that passed with a warning: an L3 on too few groups for a claim of accuracy is one.
+    """
     claim = judged.claim
+    smoke = {step_folder("L3", name).removeprefix("steps/") for name in judge_rerank.claimed(claim)}
     steps = {
         step_folder(tier, target.name).removeprefix("steps/"): target.tiers[tier]
         for target in claim.targets
@@ -78,8 +83,11 @@ def test_result(judged: Judged, plan: bytes) -> dict[str, Any]:
     predicate = {
         "result": _result(claim),
         "configuration": [_descriptor(records.LADDER, judged.ladder), _descriptor(records.PLAN, plan)],
-        "passedTests": [name for name, verdict in steps.items() if verdict == "PASS"],
-        "warnedTests": [f"deferred.{name}" for name in claim.coverage.deferred],
+        "passedTests": [name for name, verdict in steps.items() if verdict == "PASS" and name not in smoke],
+        "warnedTests": [
+            *(name for name, verdict in steps.items() if verdict == "PASS" and name in smoke),
+            *(f"deferred.{name}" for name in claim.coverage.deferred),
+        ],
         "failedTests": [name for name, verdict in steps.items() if verdict != "PASS"],
         VERDICT: _extension(judged),
     }
@@ -171,7 +179,7 @@ def _descriptor(name: str, data: bytes) -> dict[str, Any]:
 def _result(claim: Qualification) -> str:
     if claim.verdict != "PASS":
         return "FAILED"
-    return "PASSED" if claim.coverage.complete else "WARNED"
+    return "PASSED" if claim.coverage.complete and not judge_rerank.claimed(claim) else "WARNED"
 
 
 def _extension(judged: Judged) -> dict[str, Any]:
@@ -180,5 +188,6 @@ def _extension(judged: Judged) -> dict[str, Any]:
         "verdict": judged.claim.verdict,
         "coverage": msgspec.to_builtins(judged.claim.coverage),
         "targets": {target.name: target.tiers for target in judged.claim.targets},
+        "smoke": [*dict.fromkeys(judge_rerank.claimed(judged.claim).values())],
         "broken": list(judged.broken),
     }

@@ -39,7 +39,7 @@ def look(root: Path, digest: str | None = None) -> Baseline:
     """
     where = f"--baseline {root}"
     opened = intact(root, "--baseline", digest)
-    judged = rejudge(opened.read, opened.paths, opened.digests)
+    judged = rejudge(opened.read, opened.paths, opened.digests, opened.sizes)
     if judged.faults or judged.records is None:
         got = judged.faults[0].message if judged.faults else judged.why
         said = f"{where}: expected a root whose claim its samples bear out, got: {got}; see qualify verify"

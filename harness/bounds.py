@@ -22,7 +22,7 @@ import msgspec
 from evidence.manifest import digest_of
 from harness.data import Group
 from harness.errors import LadderError
-from harness.records import Record, RerankOptions
+from harness.records import Record, RerankOptions, TaskFact
 
 
 class Bounds(Record, frozen=True):
@@ -40,7 +40,10 @@ class Bounds(Record, frozen=True):
 class Selected(Record, frozen=True):
     """The bounded groups. ``read`` groups of the source were looked at, which is all there are when ``whole``.
 
-    ``left_out`` of them could not be judged and were dropped by rule; ``elsewhere`` counts relevant documents that are no candidate.
+    ``left_out`` of them could not be judged and were dropped by rule. The rest is of the whole source, bounded or not: ``elsewhere``
+    counts relevant documents that are no candidate, ``without_candidates`` queries with a judgement and no candidates,
+    ``without_judgement`` those with candidates and no judgement that the source itself passes over, ``repeated`` candidates that
+    a list names again. ``task`` is what mteb says of its task.
     """
 
     groups: tuple[Group, ...]
@@ -48,6 +51,10 @@ class Selected(Record, frozen=True):
     whole: bool
     left_out: int = 0
     elsewhere: int = 0
+    without_candidates: int = 0
+    without_judgement: int = 0
+    repeated: int = 0
+    task: TaskFact | None = None
 
 
 def bounds_of(options: RerankOptions, seed: int) -> Bounds:

@@ -64,7 +64,10 @@ def cli() -> None:
 @junit
 @sarif
 @click.option(
-    "--baseline", type=click.Path(path_type=Path), metavar="ROOT", help="Compare L1 with this root's artifacts."
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="ROOT",
+    help="Compare L1 with the artifacts of this root, or of the one that a YAML file pins.",
 )
 @click.option("--baseline-digest", metavar="DIGEST", help="The root digest that the baseline must have.")
 @as_json
@@ -99,6 +102,8 @@ def run(
     asked.check()
     prepared = prepare(ladder, model, target, compared_with(baseline, baseline_digest))
     past = look_back(asked, prepared.plan, ladder.parent)
+    for note in past.notes:
+        click.echo(f"qualify: {safe(note)}", err=True)
     place = out or _default_out(prepared.plan.ladder)
     for number in (signal.SIGTERM, signal.SIGHUP):  # what CI sends: what was measured is sealed all the same
         signal.signal(number, _end_like_an_interrupt)
@@ -274,6 +279,11 @@ def _worded(error: BaseException) -> tuple[int, str]:
         code = EXIT_USAGE if error.errno in _NAMES else EXIT_UNDETERMINED
     elif isinstance(error, NotVerifiedError):  # somebody wrote to the root between two looks at it
         code, message = EXIT_NOT_INTACT, f"{error}; verify it again when nothing writes to it"
+    elif isinstance(error, MemoryError):  # what a root may hold is bounded, but so is a machine
+        code, message = (
+            EXIT_UNDETERMINED,
+            "expected memory for what has to be read, got no more: not possible here; use a larger machine",
+        )
     else:
         for line in "".join(traceback.format_exception(error)).splitlines():  # its message may hold words of a root
             click.echo(safe(line), err=True)

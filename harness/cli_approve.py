@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli_common import as_json, print_json, safe
+from harness.cli_common import as_json, junit, print_json, safe, sarif
 
 _FILE = click.Path(path_type=Path)
 
@@ -29,6 +29,8 @@ _FILE = click.Path(path_type=Path)
     "--attest-as", default="reviewer", metavar="NAME", help="Who reviews, a word or a URI; reviewer by default."
 )
 @click.option("--key", type=_FILE, metavar="PRIVATE.pem", help="Sign the attestation.")
+@junit
+@sarif
 @as_json
 def review(
     root: Path,
@@ -39,6 +41,8 @@ def review(
     out: Path | None,
     attest_as: str,
     key: Path | None,
+    junit: Path | None,
+    sarif: Path | None,
     as_json: bool,
 ) -> int:
     """Review ROOT under a policy, and write the answer beside it: verify, judge again, coverage, diff, freshness, lineage.
@@ -48,22 +52,27 @@ def review(
     """
     import msgspec
 
-    from harness import attest, dsse, files, reviewing
+    from harness import attest, dsse, files, review_files, reviewing
     from harness.report import review_view
     from harness.report.hashing import Hashing
 
     attest.verifier_id(attest_as)
-    places = reviewing.places(root, out)
+    places = review_files.places(root, out)
+    files.check_new((junit, sarif), root)
     signer = dsse.private_key(key) if key is not None else None
     with Hashing(sys.stderr, interactive=sys.stderr.isatty()) as progress:
         reviewed = reviewing.review(root, policy, baseline, earlier, expect, progress)
-    said = reviewing.statement(reviewed, attest_as)
-    answer = {places.markdown: review_view.markdown(reviewed).encode(), places.json: reviewing.encode(reviewed)}
+    said = review_files.statement(reviewed, attest_as)
+    answer = {places.markdown: review_view.markdown(reviewed).encode(), places.json: review_files.encode(reviewed)}
     if isinstance(said, str):
         click.echo(f"qualify: {safe(str(places.attestation))}: not written: {said}", err=True)
     else:
         answer[places.attestation] = attest.encode(said, signer)
     files.write_all(answer)
+    if junit or sarif:
+        from harness import account, judgements
+
+        account.write(judgements.of_review(reviewed.review), junit, sarif)
     written = list(answer)
     if as_json:
         print_json(msgspec.to_builtins(reviewed.review) | {"written": [str(path) for path in written]})

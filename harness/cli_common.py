@@ -37,11 +37,20 @@ def safe(text: str) -> str:
 
 
 def compared_with(root: Path | None, digest: str | None) -> Baseline | None:
-    """The root that L1 is compared with, looked at before anything else."""
+    """The root that L1 is compared with, or that a file pins, looked at before anything else."""
     if root is None:
         if digest is not None:
             raise AskedWrongly("--baseline-digest: expected it with --baseline ROOT, got it alone; name the root")
         return None
     from harness import baseline
 
+    if root.is_file():
+        from harness import sides
+
+        pinned = sides.pinned(root)
+        if digest not in {None, pinned.expect}:
+            raise AskedWrongly(
+                f"--baseline-digest: expected {pinned.expect}, which {root} pins, got {digest}; leave it out"
+            )
+        root, digest = pinned
     return baseline.look(root, digest)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli_common import as_json, print_json
+from harness.cli_common import as_json, junit, print_json, sarif
 from harness.errors import AskedWrongly
+from harness.files import check_new
 
 if TYPE_CHECKING:
     from harness.cover import Seen
@@ -23,8 +24,17 @@ _FILE = click.Path(path_type=Path)
     "--ladder", type=_FILE, multiple=True, required=True, metavar="FILE", help="A ladder to cover. Repeatable."
 )
 @click.option("--allow-deferred", is_flag=True, help="Take targets that a ladder itself defers for settled.")
+@junit
+@sarif
 @as_json
-def cover(root: tuple[Path, ...], ladder: tuple[Path, ...], allow_deferred: bool, as_json: bool) -> int:
+def cover(
+    root: tuple[Path, ...],
+    ladder: tuple[Path, ...],
+    allow_deferred: bool,
+    junit: Path | None,
+    sarif: Path | None,
+    as_json: bool,
+) -> int:
     """Say whether the ROOTs together bring every target of every ladder to its goal. A folder of roots may be given as ROOT.
 
     Each is verified and judged again. Exit 0: all is covered. 10: a target failed. 20: a root is not intact. 30: a target is
@@ -37,8 +47,13 @@ def cover(root: tuple[Path, ...], ladder: tuple[Path, ...], allow_deferred: bool
     from harness.report.cover import cover_text
     from harness.run import read_ladder
 
+    check_new((junit, sarif))
     ladders = [(parse(data, path.name), data) for path, data in ((path, read_ladder(path)) for path in ladder)]
     found = lay_beside(ladders, _look(_roots(root)), allow_deferred=allow_deferred)
+    if junit or sarif:
+        from harness import account, judgements
+
+        account.write(judgements.of_cover(found), junit, sarif)
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli_common import as_json, print_json
+from harness.cli_common import as_json, junit, print_json, sarif
 from harness.errors import AskedWrongly
 from harness.files import check_new, read_small, write_new
 
@@ -30,6 +30,8 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--markdown", "markdown", is_flag=True, help="Print the form that a pull request or job summary takes.")
 @click.option("--html", type=_FILE, metavar="FILE", help="Write one self-contained page as well.")
+@junit
+@sarif
 @as_json
 def diff(
     baseline: Path,
@@ -39,6 +41,8 @@ def diff(
     ladder: str,
     markdown: bool,
     html: Path | None,
+    junit: Path | None,
+    sarif: Path | None,
     as_json: bool,
 ) -> int:
     """Compare CANDIDATE with BASELINE: roots, folders of roots, or a YAML file that pins a root. Both are verified first.
@@ -53,7 +57,9 @@ def diff(
 
     if as_json and markdown:
         raise AskedWrongly("diff: expected --json or --markdown, got both; choose one")
-    check_new((html,))
+    if policy is None and (junit or sarif):
+        raise AskedWrongly("diff: expected --policy with --junit and --sarif, got none, so nothing is judged; give one")
+    check_new((html, junit, sarif))
     wanted = tuple(_pair(word) for word in pairs)
     data = read_small(policy) if policy is not None else None
     asked = policies.parse(data, policy.name) if policy is not None and data is not None else None
@@ -62,6 +68,10 @@ def diff(
     gates = gate.judge(asked, digest_of(data), found) if asked is not None and data is not None else None
     if html is not None:
         write_new(html, comparison.html(found, gates).encode())
+    if gates is not None and (junit or sarif):
+        from harness import account, judgements
+
+        account.write(judgements.of_gates(found, gates), junit, sarif)
     if as_json:
         print_json(comparison.answer(found, gates))
     else:

@@ -17,9 +17,19 @@ _FILE = click.Path(path_type=Path)
 @click.argument("root", type=_FILE)
 @click.option("--html", type=_FILE, metavar="FILE", help="Write one self-contained page.")
 @click.option("--markdown", is_flag=True, help="Print the form that a pull request or job summary takes.")
+@click.option(
+    "--baseline",
+    type=_FILE,
+    metavar="ROOT",
+    help="With --markdown: what differs from this root, from the current one of a folder, or from the one that a file pins.",
+)
 @click.option("--annotations", is_flag=True, help="Print what is not PASS as workflow commands of GitHub Actions.")
-def report(root: Path, html: Path | None, markdown: bool, annotations: bool) -> int:
+def report(root: Path, html: Path | None, markdown: bool, baseline: Path | None, annotations: bool) -> int:
     """Report ROOT as HTML, Markdown or annotations. It is verified first; nothing is reported of a root that is not intact."""
+    if baseline is not None and not markdown:
+        raise AskedWrongly(
+            "report: expected --baseline with --markdown, got it without; see qualify diff for other forms"
+        )
     if (html is not None) + markdown + annotations != 1:
         raise AskedWrongly("report: expected one of --html FILE, --markdown and --annotations; choose one")
     from harness.answer import check
@@ -34,9 +44,11 @@ def report(root: Path, html: Path | None, markdown: bool, annotations: bool) -> 
         click.echo(lines(account.of_records(records, digest)), nl=False)
         return 0
     if html is None:
+        from harness import comparison
         from harness.report.markdown import render as markdown_text
 
-        click.echo(markdown_text(records, digest), nl=False)
+        delta = comparison.delta(comparison.with_baseline(checked, baseline)) if baseline is not None else ""
+        click.echo(markdown_text(records, digest, delta), nl=False)
         return 0
     from harness.report.html import render as html_text
 

@@ -130,10 +130,14 @@ def attest(root: Path, out: Path | None, key: Path | None, as_json: bool) -> int
     files.write_new(place, statements.encode(statement, signer))
     result, subject = statement["predicate"]["result"], statement["subject"][0]["digest"]["sha256"]
     signed_by = signer.public_key.keyid if signer is not None else None
+    smoke = statement["predicate"][statements.VERDICT]["smoke"]
     if as_json:
-        print_json({"attestation": str(place), "result": result, "subject": f"sha256:{subject}", "key": signed_by})
+        answer = {"attestation": str(place), "result": result, "subject": f"sha256:{subject}", "key": signed_by}
+        print_json(answer | {"smoke": smoke})
     else:
         click.echo(f"{result}: {safe(str(place))}")
+        for label in smoke:
+            click.echo(safe(label))
         click.echo(f"subject sha256 {subject} of SEAL")
         click.echo(f"key     {'sha256 ' + signed_by if signed_by else 'none: unsigned, so it vouches for nothing yet'}")
     return 0

@@ -19,6 +19,7 @@ from harness.gate import Gates
 from harness.metrics import rerank_names
 from harness.records import GROUPS, PLAN, Plan, from_json
 from harness.report import diff_view, parts
+from harness.sealed_files import too_large
 from harness.sides import Named, Progress
 
 LARGE_BYTES = 4 << 20
@@ -38,6 +39,14 @@ def compare(
     """
     one, other = (sides.side(checked) for checked in _find_and_check(baseline, candidate, progress))
     return diff.compare(one, other, pairs, ladder_file)
+
+
+def with_baseline(checked: Checked, baseline: Path) -> Diff:
+    """Compare a root that was checked with what an argument names. Raises as ``compare``."""
+    plan, named = checked.records.plan, sides.find(baseline)
+    if not isinstance(named, Named):
+        named = sides.like(named, checked.opened.digest, plan.ladder, plan.candidate.model)
+    return diff.compare(sides.side(check(named.root, named.expect)), sides.side(checked))
 
 
 def _find_and_check(baseline: Path, candidate: Path, progress: Progress | None) -> list[Checked]:
@@ -70,7 +79,7 @@ def check_all(named: Sequence[Named], progress: Progress | None = None) -> list[
         return [check(item.root, item.expect, progress) for item in named]
     roots = [opened(item.root, item.expect, progress) for item in named]
     sets = {root.digests.get(GROUPS) for root in roots}
-    if len(sets) == 1 and None not in sets:
+    if len(sets) == 1 and None not in sets and not any(too_large(root.sizes) for root in roots):
         halves.derive(roots[0].read(GROUPS), _cuts(roots[0]))
     return [*both(*(partial(judged, item.root, root) for item, root in zip(named, roots, strict=True)))]
 
@@ -112,6 +121,11 @@ def text(found: Diff, gates: Gates | None) -> str:
 def markdown(found: Diff, gates: Gates | None) -> str:
     """The answer for a pull request."""
     return parts.markdown(diff_view.headline(found, gates), diff_view.parts(found, gates))
+
+
+def delta(found: Diff) -> str:
+    """The differences as a section of a report in Markdown: the same parts, a heading lower."""
+    return parts.markdown(f"Against the baseline {diff_view.headline(found, None)}", diff_view.parts(found, None), 3)
 
 
 def html(found: Diff, gates: Gates | None) -> str:

@@ -10,23 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
-from itertools import pairwise
 
 from evidence.manifest import Fault
 from evidence.meaning import INTERRUPTED
-from harness import crosscheck_build, ending, made_by
+from harness import crosscheck_build, crosscheck_perf, ending, made_by
 from harness.derive_raw import raw_record
 from harness.errors import QualifyError
-from harness.machine import INTERVAL_MS
 from harness.raw import (
     BlockedRaw,
     BuildRaw,
     InvarianceRaw,
-    MachineRaw,
     ParityRaw,
-    PerfRaw,
     ScoresRaw,
-    SessionFacts,
     StagesRaw,
 )
 from harness.records import Exit, Outcome, ParityOptions, Request, Tier, step_folder
@@ -91,38 +86,7 @@ def _fits(ended: Exit, outcome: Outcome, request: Request) -> bool:
     return within and (ended.seconds >= request.planned.time_limit_s or not ended.timed_out)
 
 
-# --- sessions ---------------------------------------------------------------------------------------------------------
-
-
-def _same_session(file: str, session: SessionFacts, request: Request, where: Where) -> Iterator[Difference]:
-    """Every tier of a target runs the session that L0 tried: providers, options and placement, all but the time to load."""
-    path = f"{step_folder('L0', request.target.name)}/build.json"
-    tried = raw_record(where.read, path, BuildRaw).session
-    for name in ("providers", "options", "placement"):
-        yield file, f"session {name}, as in L0", getattr(tried, name, None), getattr(session, name)
-
-
-# --- L1 to L3 ---------------------------------------------------------------------------------------------------------
-
-
-def _perf(request: Request, ended: Exit, where: Where) -> Iterator[Difference]:
-    raw = raw_record(where.read, f"{request.step}/samples.json", PerfRaw)
-    yield from _same_session("samples.json", raw.session, request, where)
-    yield "samples.json", "load_ms, as the session says", raw.session.load_ms, raw.load_ms
-    samples = [raw.load_ms, raw.first_call_ms, *raw.warm_up_ms, *raw.steady_ms]
-    yield spent("samples.json", [one / 1000 for one in samples], ended)
-    yield from _machine(raw_record(where.read, f"{request.step}/machine.json", MachineRaw), raw, ended)
-
-
-def _machine(machine: MachineRaw, raw: PerfRaw, ended: Exit) -> Iterator[Difference]:
-    """Which processors were read and when: the parent reads from the child's start on, and once more after all that it timed."""
-    at, cpus = machine.at_ms, raw.session.options.get("cpus")
-    yield "machine.json", "interval_ms", INTERVAL_MS, machine.interval_ms
-    if cpus is not None:
-        yield "machine.json", "cpus, as the session says", cpus, ",".join(map(str, sorted(set(machine.cpus))))
-    ordered = bool(at) and all(a <= b for a, b in pairwise(at)) and at[-1] - at[0] <= 1000 * ended.seconds
-    yield "machine.json", "times in order, within the child's life", True, ordered
-    yield "machine.json", "a reading after the calls", True, bool(at) and at[-1] >= raw.events_ms["end"]
+# --- L2 and L3 --------------------------------------------------------------------------------------------------------
 
 
 def _parity(request: Request, ended: Exit, where: Where) -> Iterator[Difference]:
@@ -130,7 +94,7 @@ def _parity(request: Request, ended: Exit, where: Where) -> Iterator[Difference]
     from harness.variants import subset
 
     raw = raw_record(where.read, f"{request.step}/logits.json", ParityRaw)
-    yield from _same_session("logits.json", raw.session, request, where)
+    yield from crosscheck_perf.same_session("logits.json", raw.session, request, where)
     yield spent("logits.json", [raw.session.load_ms / 1000], ended)
     yield from _reference(request, raw.reference_from, where)
     for side, shape in (("artifact", fixed(request, where)), ("reference", (None, None))):
@@ -186,7 +150,7 @@ def _reference(request: Request, source: str | None, where: Where) -> Iterator[D
 _RECORD: dict[Tier, str] = {"L2": "logits.json", "L3": "scores.json"}
 _TIERS: dict[Tier, Callable[[Request, Exit, Where], Iterator[Difference]]] = {
     "L0": crosscheck_build.build,
-    "L1": _perf,
+    "L1": crosscheck_perf.perf,
     "L2": _parity,
     "L3": _rerank,
 }

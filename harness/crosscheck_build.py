@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evidence.manifest import digest_of
 from harness import sealed_files
 from harness.derive_build import HALF_CONVERTER
 from harness.derive_raw import Read, raw_bytes, raw_floats, raw_record
@@ -117,10 +116,10 @@ def _artifact(request: Request, where: Where) -> Iterator[Difference]:
         )
     for fact in pinned.files if pinned is not None else ():
         name = sealed_files.GRAPH if pinned is not None and fact.path == pinned.name else fact.path
-        data = raw_bytes(where.read, f"{request.artifact}/{name}")
+        sealed = where.sealed(f"{request.artifact}/{name}")  # no need to read it again: it may be large
         yield (
             "artifact.json",
             name,
-            f"blake3:{fact.blake3}, as the plan pins it",
-            f"{digest_of(data)}, as the plan pins it",
+            f"blake3 {fact.blake3}, as the plan pins it",
+            f"blake3 {sealed}, as the plan pins it",
         )

@@ -26,7 +26,8 @@ T = TypeVar("T", bound=Record)
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Written = Annotated[str, msgspec.Meta(pattern=r"\S")]
 Text = Annotated[str, msgspec.Meta(min_length=0)]
-Gain = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+MOST_GAIN = 1_000_000
+Gain = Annotated[float, msgspec.Meta(ge=0, le=MOST_GAIN)]
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -189,7 +190,7 @@ def _rows(data: bytes, where: str) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
         try:
             value = json.loads(line.decode("utf-8"), object_pairs_hook=_each_key_once, parse_constant=_no_constant)
-            if b"\\ud" in line.lower() and _has_surrogate(value):
+            if b"\\ud" in line.lower() and has_surrogate(value):
                 _refuse(where, number, "text that can be written as UTF-8", "a lone surrogate, \\ud800 to \\udfff")
         except json.JSONDecodeError as error:
             got = f"{error.msg} at column {error.colno}" if line.strip() else "an empty line"
@@ -203,11 +204,12 @@ def _rows(data: bytes, where: str) -> Iterator[tuple[int, Any]]:
         yield number, value
 
 
-def _has_surrogate(value: Any) -> bool:
+def has_surrogate(value: Any) -> bool:
+    """Whether a value of JSON holds text that is no UTF-8."""
     if isinstance(value, dict):
-        return any(_has_surrogate(item) for pair in value.items() for item in pair)
+        return any(has_surrogate(item) for pair in value.items() for item in pair)
     if isinstance(value, list):
-        return any(map(_has_surrogate, value))
+        return any(map(has_surrogate, value))
     return isinstance(value, str) and _SURROGATE.search(value) is not None
 
 

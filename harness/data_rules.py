@@ -12,11 +12,12 @@ from harness.ladder_format import is_hub_id
 from harness.records import DataSource, RerankOptions
 
 WHERE = "tiers.L3.data"
-SOURCES = ("dataset", "mteb", "trec")
+SOURCES = ("dataset", "mteb", "trec", "file")
 _OF: dict[str, tuple[str, ...]] = {
     "dataset": ("revision", "split", "config", "query", "positive", "negative", "documents", "gains"),
     "mteb": ("revision", "split", "config"),
     "trec": (),
+    "file": ("query", "positive", "negative", "documents", "gains"),
 }
 """The keys that say something of each kind of source."""
 
@@ -53,16 +54,19 @@ def defaulted(table: Mapping[str, Any]) -> list[str]:
 def _check_source(data: DataSource) -> None:
     given = [name for name in SOURCES if getattr(data, name) is not None]
     if len(given) != 1:
-        refuse(WHERE, "one of dataset, mteb and trec", " and ".join(given) or "none of them", "name one source")
+        refuse(WHERE, "one of dataset, mteb, trec and file", " and ".join(given) or "none of them", "name one source")
     kind = given[0]
     plain = {field.name: field.default for field in msgspec.structs.fields(DataSource)}
     for name, default in plain.items():
         if name not in (*SOURCES, *_OF[kind]) and getattr(data, name) != default:
             refuse(f"{WHERE}.{name}", f"no {name} beside {kind}", show(getattr(data, name)), "remove it")
-    if kind != "trec" and data.revision is None:
+    if kind in {"dataset", "mteb"} and data.revision is None:
         do = "a branch can move, so give the commit" if kind == "dataset" else "give the one that mteb loads"
         refuse(f"{WHERE}.revision", "40 hex digits of a commit", "nothing", do)
     if data.dataset is not None and not is_hub_id(data.dataset):
         refuse(f"{WHERE}.dataset", "a hub id (org/name)", show(data.dataset))
+    if data.file is not None and not data.file.endswith(".parquet"):
+        do = "JSONL has keys of its own: write its name alone as data"
+        refuse(f"{WHERE}.file", "a .parquet file, whose columns are named here", show(data.file), do)
     if data.documents is not None and (data.positive, data.negative) != (plain["positive"], plain["negative"]):
         refuse(WHERE, "documents and gains, or positive and negative", "both", "remove one of the two")

@@ -7,18 +7,22 @@ onnx is needed. Every metric of the tier is given, in the order of the catalogue
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from harness import derive_build, derive_parity, derive_perf, derive_rerank
-from harness.derive_raw import Read
+from harness.derive_raw import Read, Size
 from harness.errors import RecordError
 from harness.metrics.catalogue import METRICS, base
 from harness.records import Measurement, Measurements, Request, Tier
 
 
-def measure(request: Request, read: Read) -> Measurements:
-    """All measurements of the step. Raises ``RecordError`` naming a raw file that is missing or not what it should be."""
+def measure(request: Request, read: Read, size: Size | None = None) -> Measurements:
+    """All measurements of the step. Raises ``RecordError`` naming a raw file that is missing or not what it should be.
+
+    ``size`` gives the bytes of a file without reading it, where that is known: weights beside a graph are not read then.
+    """
     derivations: dict[Tier, Callable[[Request, Read], list[Measurement]]] = {
-        "L0": derive_build.measurements,
+        "L0": partial(derive_build.measurements, size=size or (lambda path: len(read(path)))),
         "L1": derive_perf.measurements,
         "L2": derive_parity.measurements,
         "L3": derive_rerank.measurements,

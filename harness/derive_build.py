@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from harness import derive_adapter, derive_notes
-from harness.derive_raw import Read, make, raw_bytes, raw_record
+from harness.derive_raw import Read, Size, make, raw_bytes, raw_record, raw_size
 from harness.raw import BuildRaw
 from harness.records import Measurement, Request
 
@@ -47,7 +47,7 @@ _OF_THE_GRAPH = (
 )
 
 
-def measurements(request: Request, read: Read) -> list[Measurement]:
+def measurements(request: Request, read: Read, size: Size) -> list[Measurement]:
     """All metrics of L0. Raises ``RecordError``; a file that is no ONNX graph leaves null where the graph would tell."""
     from harness.metrics.onnx_graph import GraphError, census
 
@@ -56,7 +56,7 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
     payload = len(graph)
     try:
         taken = census(graph)
-        sizes = {name: len(raw_bytes(read, f"{request.artifact}/{name}")) for name in _external(taken)}
+        sizes = {name: raw_size(size, f"{request.artifact}/{name}") for name in _external(taken)}
         payload += sum(sizes.values())
         if sizes:
             taken = census(graph, sizes)

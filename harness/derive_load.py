@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from harness import derive_notes
 from harness.derive_raw import NOT_ASKED, Read, make, raw_floats, raw_record, supported
+from harness.derive_session import check_session
 from harness.errors import RecordError
 from harness.metrics.catalogue import cell_name
+from harness.perf_events import ROUNDING_MS
 from harness.raw import Arrivals, Level, LoadRaw, MemoryRaw, RerankCall, RerankCallsRaw, SweepCell, SweepRaw
 from harness.records import LoadOptions, Measurement, PerfOptions, Request, SweepOptions
 
@@ -34,13 +39,13 @@ def measurements(request: Request, options: PerfOptions, rss: MemoryRaw, read: R
         yield from _sweep(request, options.sweep, raw_record(read, f"{request.step}/sweep.json", SweepRaw), rss)
 
 
-def _percentile(metric: str, samples_ms: Sequence[float], q: float) -> Measurement:
+def _percentile(metric: str, samples_ms: Sequence[float], q: float, note: str = "") -> Measurement:
     """A percentile of calls with its interval; null with fewer samples than it needs."""
     from harness.metrics import latency
 
     needed = 1 if q == 0.5 else latency.minimum_samples(q, 0.95)
     value, interval = latency.percentile(samples_ms, q), latency.quantile_interval(samples_ms, q)
-    return supported(metric, samples_ms, value, needed, interval)
+    return supported(metric, samples_ms, value, needed, interval, note)
 
 
 # --- whole requests ---------------------------------------------------------------------------------------------------
@@ -59,7 +64,9 @@ def _end_to_end(request: Request, options: PerfOptions, raw: RerankCallsRaw) -> 
     yield _percentile("end_to_end_p50_ms", total, 0.5)
     yield _percentile("end_to_end_p95_ms", total, 0.95)
     yield make("end_to_end_pairs_per_s", 1000 * options.candidates * len(calls) / sum(total), samples=len(calls))
-    yield make("tokenise_share", sum(call.tokenise_ms for call in calls) / sum(total), samples=len(calls))
+    scored = f"{sum(call.score_ms for call in calls):.6g} ms of {sum(total):.6g} ms were spent scoring"
+    share = sum(call.tokenise_ms for call in calls) / sum(total)
+    yield make("tokenise_share", share, samples=len(calls), note=scored)
 
 
 def _check_ranking(where: str, call: RerankCall, documents: int) -> None:
@@ -86,16 +93,18 @@ def _load(request: Request, options: LoadOptions, raw: LoadRaw, read: Read) -> I
     asked = options.concurrency[: len(raw.levels)]
     if not raw.levels or tuple(level.callers for level in raw.levels) != asked:
         raise RecordError(f"{where}: expected levels of {asked} callers, as planned, got others; the root is not whole")
+    check_session(where, request.target, raw.session)
     for level in raw.levels:
         _check_level(where, level, options.calls)
-    rows = 1 + sum(level.callers * options.calls for level in raw.levels)
+    arrived = len(raw.arrivals.end_ms) if raw.arrivals is not None else 0
+    rows = 1 + sum(level.callers * options.calls for level in raw.levels) + arrived
     logits = raw_floats(read, f"{request.step}/load.f32", rows * raw.pairs).reshape(rows, raw.pairs)
     missing = _unfinished(raw, options)
     if missing == 0 and len(raw.levels) != len(options.concurrency):
         raise RecordError(
             f"{where}: expected {len(options.concurrency)} levels, got {len(raw.levels)}; the root is not whole"
         )
-    yield make("load_differing_logits", _differing(raw.levels, options.calls, logits), samples=rows - 1)
+    yield make("load_differing_logits", _differing(raw, options.calls, logits), samples=rows - 1)
     errors = [level.error for level in raw.levels if level.error] + ([raw.arrivals.error] if raw.arrivals else [])
     note = f"a call that never came back, or one that failed: {errors[0]}" if errors and errors[0] else ""
     yield make("load_unfinished_calls", missing, note=note or (_deadlock(options) if missing else ""))
@@ -129,16 +138,16 @@ def _unfinished(raw: LoadRaw, options: LoadOptions) -> int:
     return closed + (sum(done is None for done in raw.arrivals.end_ms) if raw.arrivals else 0)
 
 
-def _differing(levels: Sequence[Level], calls: int, logits: NDArray[np.float32]) -> int:
+def _differing(raw: LoadRaw, calls: int, logits: NDArray[np.float32]) -> int:
     """Logits of finished calls that are not bit for bit those of one caller; row 0 is one caller's."""
     import numpy as np
 
     done = [
         number < len(ends) and ends[number] is not None
-        for level in levels
+        for level in raw.levels
         for ends in level.end_ms
         for number in range(calls)
-    ]
+    ] + [end is not None for end in (raw.arrivals.end_ms if raw.arrivals is not None else ())]
     bits = np.ascontiguousarray(logits).view(np.uint32)
     return int((bits[1:][np.array(done, dtype=bool)] != bits[0]).sum())
 
@@ -156,8 +165,11 @@ def _level(level: Level, pairs: int) -> Iterator[Measurement]:
         return
     yield _percentile(f"load_p50_ms.{name}", every, 0.5)
     yield _percentile(f"load_p95_ms.{name}", every, 0.95)
-    slowest = max(took, key=lambda calls: latency.percentile(calls, 0.95) or 0.0)
-    yield _percentile(f"load_slowest_p95_ms.{name}", slowest, 0.95)
+    each = [latency.percentile(calls, 0.95) for calls in took]
+    slowest = took[max(range(len(took)), key=lambda caller: each[caller] or 0.0)]
+    needed = latency.minimum_samples(0.95, 0.95)
+    told = [p95 if len(calls) >= needed else None for p95, calls in zip(each, took, strict=True)]
+    yield _percentile(f"load_slowest_p95_ms.{name}", slowest, 0.95, derive_notes.callers(told))
     span = max(d for ends in level.end_ms for d in ends if d is not None) - min(b[0] for b in level.begin_ms if b)
     yield make(f"load_pairs_per_s.{name}", 1000 * pairs * len(every) / span, samples=len(every))
 
@@ -178,6 +190,13 @@ def _arrivals(where: str, seed: int, options: LoadOptions, raw: Arrivals | None)
             f"{where}: expected {len(due)} arrivals at the times of the plan's seed, got others; the root is not whole"
         )
     times = list(zip(raw.scheduled_ms, raw.begin_ms, raw.end_ms, strict=True))
+    for at, begin, end in times:
+        early = begin is not None and begin < at - ROUNDING_MS
+        if early or (end is not None and (begin is None or end <= begin)):
+            raise RecordError(
+                f"{where}: expected arrivals that begin when they are due or later, and end after that, got one due at"
+                f" {at:.3f} ms that began at {begin} and ended at {end}"
+            )
     latencies = [end - at for at, _, end in times if end is not None]
     if not latencies:
         yield from (make(name, None, note="no call came back") for name in _ARRIVAL)
@@ -206,16 +225,20 @@ def _sweep(request: Request, options: SweepOptions, raw: SweepRaw, rss: MemoryRa
     where = f"{request.step}/sweep.json"
     if got != planned or list(raw.rounds) != orders or len(raw.sessions) != len(groups):
         raise RecordError(f"{where}: expected the cells and the order of the plan, got others; the root is not whole")
+    for facts, group in zip(raw.sessions, groups, strict=True):
+        check_session(where, msgspec.structs.replace(request.target, threads=group[0].threads), facts)
     for cell in raw.cells:
         _check_cell(where, cell, options.calls)
         name = cell_name(cell.candidates, cell.max_length, cell.batch_size, cell.threads)
-        yield _percentile(f"sweep_p50_ms.{name}", cell.samples_ms, 0.5)
+        told = derive_notes.cell(cell.shapes)
+        yield make(f"sweep_longest_tokens.{name}", derive_notes.longest(cell.shapes))
+        yield _percentile(f"sweep_p50_ms.{name}", cell.samples_ms, 0.5, told)
         yield _percentile(f"sweep_p95_ms.{name}", cell.samples_ms, 0.95)
         rate = latency.throughput_per_s(cell.candidates, cell.samples_ms)
-        yield make(f"sweep_pairs_per_s.{name}", rate, samples=len(cell.samples_ms))
+        yield make(f"sweep_pairs_per_s.{name}", rate, samples=len(cell.samples_ms), note=told)
         begin, end = cell.memory_ms
         sizes = [size for at, size in zip(rss.at_ms, rss.rss_bytes, strict=True) if begin <= at <= end]
-        note = "" if sizes else "no sample of memory fell into the calls"
+        note = told if sizes else "no sample of memory fell into the calls"
         yield make(f"sweep_peak_rss_bytes.{name}", max(sizes, default=None), samples=len(sizes), note=note)
 
 

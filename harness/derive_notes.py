@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
-from harness.raw import BuildRaw, GrowthRaw, MemoryRaw, PerfRaw, Repeat, ScoresRaw, SessionFacts
+from harness.raw import BuildRaw, GrowthRaw, MemoryRaw, PerfRaw, Repeat, ScoresRaw, SessionFacts, SessionPair
 
 
 def session(facts: SessionFacts) -> str:
@@ -56,9 +56,43 @@ def calls(raw: PerfRaw) -> str:
     )
 
 
+def paired(sessions: Sequence[SessionPair]) -> str:
+    """What both sides' calls and loads took in all, in which each counts: a ratio is of medians, and one call may not move it."""
+    calls, cpu, loads = (
+        [math.fsum(ms for pair in sessions for ms in of(pair)) for of in sides]
+        for sides in (
+            (lambda pair: pair.candidate_ms, lambda pair: pair.other_ms),
+            (lambda pair: pair.candidate_cpu_ms, lambda pair: pair.other_cpu_ms),
+            (lambda pair: [pair.candidate.facts.load_ms], lambda pair: [pair.other.facts.load_ms]),
+        )
+    )
+    return (
+        f"its calls took {calls[0]:.6g} ms and the other's {calls[1]:.6g} ms in all, {cpu[0]:.6g} and {cpu[1]:.6g} ms of processors;"
+        f" its sessions loaded in {loads[0]:.6g} ms, the other's in {loads[1]:.6g} ms"
+    )
+
+
 def batches(raw: PerfRaw) -> str:
     """What one call is."""
     return f"{raw.pairs_per_call} pairs a call, {raw.truncated} of them cut, in batches of {_shapes(raw.shapes)} tokens"
+
+
+def cell(shapes: Sequence[tuple[int, int]]) -> str:
+    """What one call of a cell of the sweep really was: its tokens are a bound, and pairs are as long as they are."""
+    told = [(shape, len(list(same))) for shape, same in groupby(shapes)]
+    parts = [f"{batch} x {length}" + (f" ({count} times)" if count > 1 else "") for (batch, length), count in told]
+    return f"in batches of {', '.join(parts)} tokens; no pair is longer than {longest(shapes)}"
+
+
+def longest(shapes: Sequence[tuple[int, int]]) -> int:
+    """Tokens of the longest micro-batch, so of the longest pair."""
+    return max(length for _, length in shapes)
+
+
+def callers(p95_ms: Sequence[float | None]) -> str:
+    """The 95th percentile of each caller's calls, in the order of the sealed times."""
+    told = ", ".join("unknown" if ms is None else f"{ms:.6g}" for ms in p95_ms)
+    return f"by caller {told} ms"
 
 
 def growth(found: GrowthRaw) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from evidence.manifest import Entry, FormatError, parse_digests, tree_digest
+from harness import derive_notes
 from harness.derive_raw import Read, make, raw_bytes, raw_record
 from harness.derive_session import check_session
 from harness.errors import RecordError
@@ -75,7 +76,8 @@ def _against_baseline(request: Request, read: Read) -> Iterator[Measurement]:
         yield from (make(name, None, note=why) for name in AGAINST_BASELINE)
         return
     yield _ratio("ratio_p50", raw.sessions, paired.log_median_ratio)
-    yield _ratio("ratio_p95", raw.sessions, lambda own, other: paired.log_quantile_ratio(own, other, 0.95))
+    p95 = _ratio("ratio_p95", raw.sessions, lambda own, other: paired.log_quantile_ratio(own, other, 0.95))
+    yield _with(p95, derive_notes.paired(raw.sessions))
     yield _ratio("ratio_pairs_per_s", raw.sessions, lambda own, other: paired.log_total_ratio(other, own))
     yield _of_cpu(raw.sessions)
 
@@ -91,7 +93,12 @@ def _against_eager(request: Request, read: Read) -> Iterator[Measurement]:
     if raw.fault:
         yield make(AGAINST_EAGER, None, note=raw.fault)
     else:
-        yield _ratio(AGAINST_EAGER, raw.sessions, lambda own, other: paired.log_median_ratio(other, own))
+        ratio = _ratio(AGAINST_EAGER, raw.sessions, lambda own, other: paired.log_median_ratio(other, own))
+        yield _with(ratio, derive_notes.paired(raw.sessions))
+
+
+def _with(found: Measurement, note: str) -> Measurement:
+    return msgspec.structs.replace(found, note="; ".join(filter(None, (found.note, note))))
 
 
 def _ratio(name: str, sessions: _Pairs, of: Callable[[Sequence[float], Sequence[float]], float]) -> Measurement:
@@ -136,19 +143,34 @@ def _raw(request: Request, read: Read, name: str, digest: str | None) -> PairedR
             f" {raw.pairs_per_call} after {raw.warm_up}"
         )
     _check_order(path, raw.sessions, options.paired, request.seed)
-    if raw.candidate is None or raw.other is None:
-        raise RecordError(f"{path}: expected what both sides' sessions were, got none; the root is not whole")
-    for side in (raw.candidate, raw.other):
-        if sum(rows for rows, _ in side.shapes) < raw.pairs_per_call:
-            raise RecordError(f"{path}: expected shapes of {raw.pairs_per_call} pairs a call, got {side.shapes}")
+    _check_sessions(path, request, raw)
+    return raw
+
+
+def _check_sessions(path: str, request: Request, raw: PairedRaw) -> None:
+    """Every pair of sessions is of the plan's options, and like the first but for the time that loading took."""
     session = msgspec.structs.replace(request.target.session, spinning=False)
     target = msgspec.structs.replace(request.target, session=session)
-    check_session(f"{path}: candidate", target, raw.candidate.facts)
-    if digest is not None:
-        check_session(f"{path}: other", target, raw.other.facts)
-    elif raw.other.facts.options.get("intra_op_threads") != target.threads:
-        raise RecordError(f"{path}: expected PyTorch on {target.threads} threads, got {raw.other.facts.options}")
-    return raw
+    first = raw.sessions[0]
+    for number, pair in enumerate(raw.sessions):
+        check_session(f"{path}: candidate {number}", target, pair.candidate.facts)
+        if raw.other_artifact is not None:
+            check_session(f"{path}: other {number}", target, pair.other.facts)
+        elif pair.other.facts.options.get("intra_op_threads") != target.threads:
+            raise RecordError(
+                f"{path}: other {number}: expected PyTorch on {target.threads} threads, got {pair.other.facts.options}"
+            )
+        for name, side, as_first in (
+            ("candidate", pair.candidate, first.candidate),
+            ("other", pair.other, first.other),
+        ):
+            if sum(rows for rows, _ in side.shapes) < raw.pairs_per_call:
+                raise RecordError(
+                    f"{path}: {name} {number}: expected shapes of {raw.pairs_per_call} pairs a call, got {side.shapes}"
+                )
+            alike = msgspec.structs.replace(side.facts, load_ms=as_first.facts.load_ms)
+            if (alike, side.shapes) != (as_first.facts, as_first.shapes) or not side.facts.load_ms > 0:
+                raise RecordError(f"{path}: {name} {number}: expected a session like the first, got another: {side}")
 
 
 def _check_order(path: str, sessions: _Pairs, asked: PairedOptions, seed: int) -> None:

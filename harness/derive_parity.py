@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness import derive_notes
 from harness.derive_raw import Read, make, raw_floats, raw_record
+from harness.derive_session import fallback
 from harness.errors import RecordError
 from harness.metrics.catalogue import BUILD_STEPS
 from harness.raw import ParityRaw, SessionFacts, StagesRaw
@@ -17,14 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
-
-SHAPE_OPERATORS = frozenset(
-    {
-        "Cast", "Concat", "ConstantOfShape", "Expand", "Gather", "Identity", "Range", "Reshape", "Shape", "Size", "Slice",
-        "Split", "Squeeze", "Unsqueeze", "MemcpyFromHost", "MemcpyToHost",
-    }
-)  # fmt: skip
-"""Operators that runtimes keep on the CPU on purpose, since they compute shapes: they are no fallback."""
 
 
 def measurements(request: Request, read: Read) -> list[Measurement]:
@@ -227,17 +220,7 @@ def _fallback(session: SessionFacts) -> Measurement:
     if session.placement is None:
         return make("fallback_nodes", None, note="this version of the runtime does not tell which provider took a node")
     own = session.providers[0] if session.providers else ""
-    elsewhere = {
-        provider: {name: count for name, count in operators.items() if name not in SHAPE_OPERATORS}
-        for provider, operators in session.placement.items()
-        if provider != own
-    }
-    total = sum(sum(operators.values()) for operators in elsewhere.values())
-    told = [
-        f"{provider} took {', '.join(f'{count} {name}' for name, count in sorted(operators.items())[:6])}"
-        for provider, operators in elsewhere.items()
-        if operators
-    ]
+    total, told = fallback(session)
     if not session.placement.get(own):
         return make("fallback_nodes", max(total, 1), note="; ".join([f"{own} took no node", *told]))
     return make("fallback_nodes", total, note="; ".join(told))

@@ -1,4 +1,4 @@
-"""L1: the samples of the timed calls, of the memory and of the machine -> measurements. Sweep and load are in ``derive_load``."""
+"""L1: the samples of the timed calls and of the memory -> measurements. See ``derive_machine`` and ``derive_load`` for the rest."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypedDict
 
 from harness import derive_notes
 from harness.derive_raw import NOT_ASKED, Read, make, raw_record, supported
-from harness.derive_session import check_session
+from harness.derive_session import check_session, fallback
 from harness.errors import RecordError
 from harness.perf_events import check_events
-from harness.raw import MachineRaw, MemoryRaw, PerfRaw
+from harness.raw import MachineRaw, MemoryRaw, PerfRaw, SessionFacts
 from harness.records import Measurement, PerfOptions, Request
 
 if TYPE_CHECKING:
@@ -22,12 +22,9 @@ class _More(TypedDict):
     note: str
 
 
-BUSY = "a busy machine"
-
-
 def measurements(request: Request, read: Read) -> list[Measurement]:
     """All of L1. Raises ``RecordError`` for calls that are not the planned ones."""
-    from harness import derive_load, derive_paired
+    from harness import derive_load, derive_machine, derive_paired
 
     raw = raw_record(read, f"{request.step}/samples.json", PerfRaw)
     rss = raw_record(read, f"{request.step}/memory.json", MemoryRaw)
@@ -38,15 +35,16 @@ def measurements(request: Request, read: Read) -> list[Measurement]:
     _check_calls(request, options, raw)
     check_session(f"{request.step}/samples.json", request.target, raw.session)
     check_events(raw, f"{request.step}/samples.json")
-    condition = list(_machine(raw, machine))
-    busy = [f"{found.metric} was {found.value:.0%}" for found in condition if found.note == BUSY and found.value]
+    told = derive_machine.found(raw, rss, machine)
     return [
-        *_latency(request, raw, f"on a busy machine: {', '.join(busy)}" if busy else ""),
-        *derive_paired.measurements(request, read),
+        *_latency(request, raw, told.busy[derive_machine.STEADY]),
+        *derive_machine.beside(derive_paired.measurements(request, read), told.busy.get(derive_machine.COMPARED)),
         *_memory(raw, rss),
         *_growth(request, options, raw),
-        *condition,
-        *derive_load.measurements(request, options, rss, read),
+        *told.measurements,
+        *derive_machine.beside(
+            derive_load.measurements(request, options, rss, read), told.busy.get(derive_machine.AFTER)
+        ),
     ]
 
 
@@ -58,6 +56,7 @@ def _latency(request: Request, raw: PerfRaw, busy: str) -> Iterator[Measurement]
 
     steady, count = raw.steady_ms, len(raw.steady_ms)
     yield make("load_ms", raw.load_ms)
+    yield _placed(raw.session)
     yield make("first_call_ms", raw.first_call_ms)
     yield make("calls", count, note="; ".join([derive_notes.calls(raw), derive_notes.batches(raw)]))
     yield make("sampling_ended_by", raw.ended_by)
@@ -73,9 +72,12 @@ def _latency(request: Request, raw: PerfRaw, busy: str) -> Iterator[Measurement]
     yield make("mean_ms", summary.mean_ms, samples=count, **held.over("mean", summary.mean_ms, None))
     yield make("p50_ms", summary.p50_ms, samples=count, **held.over("p50", summary.p50_ms, p50))
     yield make("p50_interval_ratio", sampling.relative_width(steady), samples=count)
-    for name, value, interval in (("p90", summary.p90_ms, None), ("p95", summary.p95_ms, p95)):
+    for name, value, interval in (
+        ("p90", summary.p90_ms, None),
+        ("p95", summary.p95_ms, p95),
+        ("p99", summary.p99_ms, None),
+    ):
         yield supported(f"{name}_ms", steady, value, summary.samples_needed[name], **held.over(name, value, interval))
-    yield supported("p99_ms", steady, summary.p99_ms, summary.samples_needed["p99"])
     alone = "" if count > 1 else "needs at least 2 samples"
     yield make("std_ms", summary.std_ms, samples=count, note=alone)
     yield make("cv", summary.cv, samples=count, note=alone)
@@ -90,6 +92,15 @@ def _latency(request: Request, raw: PerfRaw, busy: str) -> Iterator[Measurement]
         yield make("drift_ratio", drift.ratio, interval=(drift.low, drift.high), samples=2 * drift.calls_each)
     lost = raw.switches[1] - raw.switches[0] if raw.switches is not None else None
     yield make("involuntary_switches", lost, note="" if lost is not None else "this system does not count them")
+
+
+def _placed(session: SessionFacts) -> Measurement:
+    """How much of the graph the provider ran whose name the figures carry."""
+    if session.placement is None:
+        return make("own_node_share", None, note="this version of the runtime does not tell which provider took a node")
+    own = sum(session.placement.get(session.providers[0] if session.providers else "", {}).values())
+    elsewhere, told = fallback(session)
+    return make("own_node_share", own / (own + elsewhere) if own else 0.0, note="; ".join(told))
 
 
 class _Held:
@@ -112,7 +123,7 @@ class _Held:
 
         if not self._thirds or value is None:
             return {"interval": interval, "note": self._note}
-        quantile = {"p50": 0.5, "p90": 0.9, "p95": 0.95}
+        quantile = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
         ends = [float(np.mean(t) if name == "mean" else np.quantile(t, quantile[name])) for t in self._thirds]
         whole = [value, *ends, *(interval or ())]
         return {"interval": (min(whole), max(whole)), "note": self._note}
@@ -168,41 +179,6 @@ def _growth(request: Request, options: PerfOptions, raw: PerfRaw) -> Iterator[Me
     else:
         value, interval = slope.bytes_per_1000_calls, (slope.low, slope.high)
         yield make(name, value, interval=interval, samples=slope.points, note=derive_notes.growth(found))
-
-
-# --- machine ----------------------------------------------------------------------------------------------------------
-
-
-def _machine(raw: PerfRaw, machine: MachineRaw) -> Iterator[Measurement]:
-    """The condition from the last reading before the steady calls to the first after them."""
-    from harness.metrics.machine import BUSY_ABOVE, STOLEN_ABOVE, condition
-
-    at = machine.at_ms
-    first = max((i for i, t in enumerate(at) if t <= raw.events_ms["steady"]), default=0)
-    last = min((i for i, t in enumerate(at) if t >= raw.events_ms["end"]), default=len(at) - 1)
-    span = slice(first, last + 1)
-
-    def cut(series: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        if series is not None and len(series) != len(at):
-            raise ValueError(f"machine.json: expected {len(at)} readings, as times, got {len(series)}")
-        return series[span] if series else None
-
-    series = (machine.busy_ms, machine.idle_ms, machine.stolen_ms, machine.own_ms, machine.pressure_ms)
-    found = condition(at[span], *map(cut, series))
-    load, mhz = cut(machine.load_1min), cut(machine.mhz)
-    yield _told("load_average_before", machine.load_1min[0] if machine.load_1min else None)
-    yield _told("load_average", max(load) if load else None)
-    yield _told("busy_share", found.others, BUSY_ABOVE)
-    yield _told("busy_processes", machine.busy_processes)
-    yield _told("stolen_share", found.stolen, STOLEN_ABOVE)
-    yield _told("cpu_pressure_share", found.pressed)
-    yield _told("cpu_mhz", sum(mhz) / len(mhz) if mhz else None)
-
-
-def _told(metric: str, value: float | None, above: float | None = None) -> Measurement:
-    if value is None:
-        return make(metric, None, note="this system does not tell")
-    return make(metric, value, note=BUSY if above is not None and value > above else "")
 
 
 # --- what was planned -------------------------------------------------------------------------------------------------

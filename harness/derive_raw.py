@@ -15,15 +15,27 @@ if TYPE_CHECKING:
 
 Read = Callable[[str], bytes]
 """Root-relative path to bytes; in the verifier their hash was just compared."""
+Size = Callable[[str], int]
+"""Root-relative path to the number of its bytes, for a file that need not be read."""
 Kind = TypeVar("Kind", bound=Record)
+T = TypeVar("T")
 
 NOT_ASKED = "the ladder asks for none"
 
 
 def raw_bytes(read: Read, path: str) -> bytes:
     """Bytes of a raw file. Raises ``RecordError`` when it is not there."""
+    return _there(read, path)
+
+
+def raw_size(size: Size, path: str) -> int:
+    """How many bytes a raw file has. Raises ``RecordError`` when it is not there."""
+    return _there(size, path)
+
+
+def _there(look: Callable[[str], T], path: str) -> T:
     try:
-        return read(path)
+        return look(path)
     except (OSError, LookupError) as error:
         raise RecordError(
             f"{path}: expected the raw samples of a step, got no such file; the root is not whole"

@@ -8,6 +8,30 @@ from harness.records import PlannedTarget, Value
 from harness.runtimes import RUNTIMES
 from harness.runtimes.onnxruntime import Provider
 
+SHAPE_OPERATORS = frozenset(
+    {
+        "Cast", "Concat", "ConstantOfShape", "Expand", "Gather", "Identity", "Range", "Reshape", "Shape", "Size", "Slice",
+        "Split", "Squeeze", "Unsqueeze", "MemcpyFromHost", "MemcpyToHost",
+    }
+)  # fmt: skip
+"""Operators that runtimes keep on the CPU on purpose, since they compute shapes: they are no fallback."""
+
+
+def fallback(facts: SessionFacts) -> tuple[int, list[str]]:
+    """Nodes that another provider than the session's first took, shape arithmetic apart, and who took which."""
+    own = facts.providers[0] if facts.providers else ""
+    elsewhere = {
+        provider: {name: count for name, count in operators.items() if name not in SHAPE_OPERATORS}
+        for provider, operators in (facts.placement or {}).items()
+        if provider != own
+    }
+    told = [
+        f"{provider} took {', '.join(f'{count} {name}' for name, count in sorted(operators.items())[:6])}"
+        for provider, operators in elsewhere.items()
+        if operators
+    ]
+    return sum(sum(operators.values()) for operators in elsewhere.values()), told
+
 
 def planned(target: PlannedTarget) -> dict[str, Value]:
     """Provider and threads of a target, the provider by the name that its sessions state."""

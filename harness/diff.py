@@ -6,14 +6,16 @@ class. Where it does not, both values stand there with the reason and there is n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from harness import diff_figures, diff_identity, diff_queries
-from harness.diff_values import ABSENT, About, Diff, Side, State, StepDiff, rows
+from harness import diff_base, diff_figures, diff_identity, diff_queries
+from harness.diff_values import ABSENT, About, BesideDiff, Diff, Side, StepDiff, rows, state_of
 from harness.errors import AskedWrongly
+from harness.plan import left_out
 from harness.policy import Identity
-from harness.records import TIERS, Tier
+from harness.records import TIERS, Qualification, Tier
+from harness.report import view
 
 
 def compare(
@@ -42,8 +44,23 @@ def compare(
         unknown=unknown,
         ladder=diff_identity.ladder_changes(baseline.ladder, candidate.ladder),
         steps=tuple(steps),
-        refresh=diff_identity.refresh(baseline, candidate, ladder_file),
+        refresh=diff_base.refresh(baseline, candidate, ladder_file),
+        beside=tuple(_beside(baseline.claim, candidate.claim)),
+        notes=diff_identity.notes(baseline, candidate),
     )
+
+
+def _beside(one: Qualification, other: Qualification) -> Iterator[BesideDiff]:
+    """The verdicts of the whole roots, of each quality gate of either, and of the lock."""
+    was, now = (
+        {"root": claim.verdict}
+        | {f"gate {gate.name}": gate.verdict for gate in claim.gates}
+        | ({"lock": claim.lock.verdict} if claim.lock is not None else {})
+        for claim in (one, other)
+    )
+    for name in dict.fromkeys((*was, *now)):
+        before, after = was.get(name, ABSENT), now.get(name, ABSENT)
+        yield BesideDiff(name=name, baseline=before, candidate=after, state=state_of(before, after))
 
 
 def _pairs(
@@ -65,7 +82,6 @@ def _pairs(
 
 def _step(baseline: Side, candidate: Side, before: str | None, after: str | None, tier: Tier) -> StepDiff:
     was, now = baseline.verdict(before, tier), candidate.verdict(after, tier)
-    state: State = "same" if was == now else "gained" if now == "PASS" else "lost" if was == "PASS" else "changed"
     one, other = before or "", after or ""
     reason = ""
     if before is None or after is None:
@@ -76,18 +92,32 @@ def _step(baseline: Side, candidate: Side, before: str | None, after: str | None
     else:
         reason = diff_figures.why_not(baseline, candidate, one, other, tier)
     both = rows(baseline, candidate, one, other) if tier == "L3" and not reason else None
-    moved, count = diff_queries.moved_queries(baseline, candidate, one, other, both) if both is not None else ((), 0)
+    ranked = [
+        view.bounds(side.records, name) if tier == "L3" else None
+        for side, name in ((baseline, one), (candidate, other))
+    ]
+    smoke = [found.smoke if found is not None else "" for found in ranked]
+    shows = both is not None and not any(smoke)
+    moved, count = (
+        diff_queries.moved_queries(baseline, candidate, one, other, both) if both is not None and shows else ((), 0)
+    )
     return StepDiff(
         target=after or one,
         baseline_target=before or other,
         tier=tier,
         baseline=was,
         candidate=now,
-        state=state,
-        compared=diff_figures.compared(baseline, candidate, one, other, tier, reason, both),
+        state=state_of(was, now),
+        compared=tuple(
+            diff_figures.withheld(item, *smoke)
+            for item in diff_figures.compared(baseline, candidate, one, other, tier, reason, both)
+        ),
         why_not=reason,
         moved=moved,
         moved_queries=count,
+        baseline_bounds=str(ranked[0] or ""),
+        candidate_bounds=str(ranked[1] or ""),
+        smoke=smoke[1] or smoke[0],
     )
 
 
@@ -105,4 +135,5 @@ def _about(side: Side) -> About:
         missed=claim.coverage.missed,
         deferred=claim.coverage.deferred,
         complete=claim.coverage.complete,
+        left_out=left_out(plan),
     )

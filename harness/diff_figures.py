@@ -14,7 +14,7 @@ from harness.derive_raw import raw_bytes
 from harness.diff_values import Compared, Rows, Side
 from harness.metrics.catalogue import METRICS, base
 from harness.metrics.direction import better
-from harness.metrics.rerank_names import HEADLINE
+from harness.metrics.rerank_names import HEADLINE, is_ranking
 from harness.raw import PerfRaw
 from harness.records import Measurement, Tier, Value, step_folder
 
@@ -88,6 +88,24 @@ def compared(
     estimates = {} if reason else _estimates(baseline, candidate, before, after, tier, rows)
     found = [_compare(name, one.get(name), other.get(name), reason, estimates.get(name)) for name in names]
     return tuple(_in_turns(item, other.get(PAIRED_AS.get(item.metric, ""))) for item in found)
+
+
+def withheld(item: Compared, baseline: str, candidate: str) -> Compared:
+    """A figure of the ranking without the values that are no claim; ``baseline`` and ``candidate`` say why a side makes none."""
+    of_scorers = item.metric.startswith(("row_", "sentinel."))
+    if not (baseline or candidate) or not (of_scorers or is_ranking(item.metric)):
+        return item
+    return msgspec.structs.replace(
+        item,
+        baseline=None if baseline else item.baseline,
+        candidate=None if candidate else item.candidate,
+        candidate_interval=None if candidate else item.candidate_interval,
+        difference=None,
+        interval=None,
+        ratio=None,
+        how="",
+        smoke=candidate or baseline,
+    )
 
 
 def _paired_with(baseline: Side, candidate: Side, found: dict[str, Measurement]) -> dict[str, Measurement]:
@@ -165,7 +183,7 @@ def _compare(
 
 
 def _why_not(was: Measurement | None, now: Measurement | None, reason: str) -> str:
-    for side, found in (("baseline", was), ("candidate", now)):
+    for side, found in (("candidate", now), ("baseline", was)):
         if found is None:
             return f"the {side} has no such figure"
         if found.value is None:

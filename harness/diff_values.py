@@ -64,6 +64,11 @@ class Rows(NamedTuple):
     candidate: Queries
 
 
+def state_of(was: str, now: str) -> State:
+    """What became of a verdict."""
+    return "same" if was == now else "gained" if now == "PASS" else "lost" if was == "PASS" else "changed"
+
+
 def rows(baseline: Side, candidate: Side, before: str, after: str) -> Rows | None:
     """The queries of both sides, None unless they are the same."""
     one, other = (side.judged.queries.get(name) for side, name in ((baseline, before), (candidate, after)))
@@ -97,7 +102,8 @@ class Compared(Record, frozen=True):
 
     Both intervals are 95%, and null where nothing was resampled; ``how`` says what was. ``candidate_interval`` is that of the candidate's
     own measurement. ``why_not`` says why the two values do not mean
-    the same thing; then there is neither difference nor ratio.
+    the same thing; then there is neither difference nor ratio. ``smoke`` says why a figure of the ranking is no claim of accuracy; it is
+    null then on the side that makes none, and there is neither difference nor ratio.
     """
 
     metric: str
@@ -112,11 +118,17 @@ class Compared(Record, frozen=True):
     candidate_interval: tuple[float, float] | None = None
     how: str = ""
     why_not: str = ""
+    smoke: str = ""
 
     @property
     def same(self) -> bool:
         """Whether both sides have this value, and it means the same."""
-        return not self.why_not and self.baseline == self.candidate and type(self.baseline) is type(self.candidate)
+        return (
+            not self.why_not
+            and not self.smoke
+            and self.baseline == self.candidate
+            and type(self.baseline) is type(self.candidate)
+        )
 
 
 class Reranked(Record, frozen=True):
@@ -143,7 +155,8 @@ class MovedQuery(Record, frozen=True):
 class StepDiff(Record, frozen=True):
     """One tier of one target: verdicts (``deferred``, ``absent`` too), every metric of either side, and why they do not compare, if so.
 
-    ``gained`` is a PASS that the baseline did not have, ``lost`` one that it had.
+    ``gained`` is a PASS that the baseline did not have, ``lost`` one that it had. Of L3 the bounds of what either side ranked, in words,
+    and ``smoke``: why they are too little for a claim of accuracy, else empty.
     """
 
     target: str
@@ -156,6 +169,18 @@ class StepDiff(Record, frozen=True):
     why_not: str = ""
     moved: tuple[MovedQuery, ...] = ()
     moved_queries: int = 0
+    baseline_bounds: str = ""
+    candidate_bounds: str = ""
+    smoke: str = ""
+
+
+class BesideDiff(Record, frozen=True):
+    """A verdict beside the steps: ``root`` (of the whole), ``gate NAME``, or ``lock``; ``absent`` where a side has none."""
+
+    name: str
+    baseline: str
+    candidate: str
+    state: State
 
 
 class Refresh(Record, frozen=True):
@@ -171,7 +196,7 @@ class Refresh(Record, frozen=True):
 
 
 class About(Record, frozen=True):
-    """One side in short."""
+    """One side in short. ``left_out`` are the deferred targets that the climb was not asked for (``run --target``)."""
 
     root: str
     digest: str
@@ -184,10 +209,14 @@ class About(Record, frozen=True):
     missed: tuple[str, ...]
     deferred: tuple[str, ...]
     complete: bool
+    left_out: tuple[str, ...] = ()
 
 
 class Diff(Record, frozen=True):
-    """Two roots compared. ``same`` names the parts of the identity that are identical; ``unknown`` those of which a side does not tell."""
+    """Two roots compared. ``same`` names the parts of the identity that are identical; ``unknown`` those of which a side does not tell.
+
+    ``beside`` are the verdicts that are of no step; ``notes`` say what is not compared though one side has it.
+    """
 
     baseline: About
     candidate: About
@@ -197,3 +226,5 @@ class Diff(Record, frozen=True):
     ladder: tuple[LadderChange, ...]
     steps: tuple[StepDiff, ...]
     refresh: Refresh | None
+    beside: tuple[BesideDiff, ...] = ()
+    notes: tuple[str, ...] = ()

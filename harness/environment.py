@@ -5,45 +5,25 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 
 from harness import VERSION, provenance
+from harness.packages import PACKAGES
 from harness.quality import canonical
 from harness.records import Environment, Value
-
-PACKAGES = (
-    "blake3",
-    "click",
-    "datasets",
-    "huggingface_hub",
-    "msgspec",
-    "mteb",
-    "numpy",
-    "onnx",
-    "onnxruntime",
-    "onnxscript",
-    "openvino",
-    "peft",
-    "psutil",
-    "pyyaml",
-    "qualify",
-    "rich",
-    "safetensors",
-    "scipy",
-    "tokenizers",
-    "torch",
-    "transformers",
-)
-"""Packages whose version can change a number; one that is not installed is left out of the record."""
 
 ISA_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimd", "asimddp", "sve", "i8mm")
 """Instruction sets that change int8 and fp16 results, so they belong to the identity of a result."""
 
 
-def observe(ladder_folder: Path, *, every_package: bool = False) -> Environment:
-    """The facts as they are now. Unknown facts are null, never zero. ``every_package``: all that is installed, for a lock."""
+def observe(ladder_folder: Path, *, every_package: bool = False, sources: Sequence[Path] = ()) -> Environment:
+    """The facts as they are now. Unknown facts are null, never zero. ``every_package``: all that is installed, for a lock.
+
+    ``sources``: the ladder and the files it names, which the ladder's commit must hold for its work tree not to be dirty.
+    """
     facts: dict[str, Value] = {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
@@ -61,7 +41,7 @@ def observe(ladder_folder: Path, *, every_package: bool = False) -> Environment:
         "stolen_seconds_since_boot": getattr(psutil.cpu_times(), "steal", None),
         "ci": os.environ.get("CI", "") not in {"", "false", "0"},
     }
-    facts |= provenance.observe(ladder_folder, os.environ)
+    facts |= provenance.observe(ladder_folder, os.environ, sources)
     return Environment(format=1, facts=facts, packages=_everything() if every_package else package_versions())
 
 
@@ -83,7 +63,7 @@ def _everything() -> dict[str, str]:
         name = distribution.metadata["Name"]
         if name:
             found.setdefault(canonical(name), distribution.version)
-    return found
+    return found | {"qualify": VERSION}
 
 
 def _cpu_field(field: str) -> str | None:

@@ -2,7 +2,7 @@
 
     REGRESSION    the rule is broken: the whole interval lies beyond what is allowed, or the value where there is no interval
     OK            the rule is met by the whole interval
-    INCONCLUSIVE  the interval straddles what is allowed, or there is no number to judge
+    INCONCLUSIVE  the interval straddles what is allowed, there is no number to judge, or the ranked set is too small for a claim
     INCOMPARABLE  the two sides do not mean the same, or one has no such figure or target
 
 Nothing is OK by default: a metric that is missing on a side, a target that nobody has, and per cent of nothing are never OK.
@@ -42,31 +42,58 @@ class Gated(Record, frozen=True):
 
 
 class Gates(Record, frozen=True):
-    """All rules of a policy, worst first, otherwise in the order of the policy."""
+    """All rules of a policy, worst first, otherwise in the order of the policy.
+
+    ``left_out`` are targets that a pattern of the policy matches and that this root need not have: its climb was asked for others alone, or
+    the policy accepts that they are deferred. A gate that names one is judged all the same.
+    """
 
     policy: str
     digest: str
     verdict: GateVerdict
     exit_code: int
     gates: tuple[Gated, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def judge(asked: Policy, digest: str, found: Diff) -> Gates:
     """Judge every gate. ``digest`` is that of the policy's bytes."""
-    gated = [item for gate in asked.gates for item in _gate(gate, found)]
+    elsewhere = _elsewhere(asked, found)
+    gated = [item for gate in asked.gates for item in _gate(gate, found, elsewhere)]
     gated.sort(key=lambda item: WORST_FIRST.index(item.verdict))
     verdict = gated[0].verdict if gated else "INCONCLUSIVE"
-    return Gates(policy=asked.name, digest=digest, verdict=verdict, exit_code=EXIT[verdict], gates=tuple(gated))
+    left_out = tuple(name for name in elsewhere if any(_meets(gate, name) for gate in asked.gates))
+    return Gates(
+        policy=asked.name,
+        digest=digest,
+        verdict=verdict,
+        exit_code=EXIT[verdict],
+        gates=tuple(gated),
+        left_out=left_out,
+    )
 
 
-def _gate(gate: Gate, found: Diff) -> Iterator[Gated]:
+def _elsewhere(asked: Policy, found: Diff) -> tuple[str, ...]:
+    """Targets that the candidate defers, and that it need not have: coverage is what asks for them."""
+    side = found.candidate
+    return tuple(name for name in side.deferred if name in side.left_out or name in asked.accept_deferred)
+
+
+def _meets(gate: Gate, name: str) -> bool:
+    """Whether a pattern, not a name, matches."""
+    return name != gate.target and fnmatch.fnmatchcase(name, gate.target)
+
+
+def _gate(gate: Gate, found: Diff, elsewhere: Sequence[str]) -> Iterator[Gated]:
     what = gate.metric or str(gate.identity)
     names = list(dict.fromkeys(step.target for step in found.steps))
     matching = [name for name in names if fnmatch.fnmatchcase(name, gate.target)]
+    matching = [name for name in matching if name not in elsewhere or not _meets(gate, name)]
     for rule, value in gate.rules().items():
         shown = rule if value is True else f"{rule} {_amount(value)}"
         if not matching:
-            yield _gated(what, gate.target, shown, "INCOMPARABLE", f"no target matches {gate.target!r}")
+            climbed = " that this climb was asked for" if any(_meets(gate, name) for name in elsewhere) else ""
+            yield _gated(what, gate.target, shown, "INCOMPARABLE", f"no target{climbed} matches {gate.target!r}")
         elif gate.identity is not None:
             yield from _identity(gate, shown, matching, found)
         else:
@@ -140,16 +167,21 @@ def _metric(
     metric = catalogue.find(gate.metric)
     assert metric is not None
     step = next((step for step in found.steps if step.target == target and step.tier == metric.tier), None)
+    alone = rule in {"at_most", "at_least"}  # about the candidate, whatever it is compared with
     if step is None:
-        return "INCOMPARABLE", f"neither side climbed {metric.tier}", None
+        return (
+            "INCOMPARABLE",
+            f"{'the candidate did not climb' if alone else 'neither side climbed'} {metric.tier}",
+            None,
+        )
     one = next((item for item in step.compared if item.metric == gate.metric), None)
-    if one is None:
-        return "INCOMPARABLE", _missing(step), None
-    if rule in {"at_most", "at_least"}:
+    if alone:
         assert not isinstance(value, str)
-        return (*_bound(one, rule, float(value)), one)
-    if one.why_not:
-        return "INCOMPARABLE", one.why_not, one
+        return (*_bound(step, one, rule, float(value)), one)
+    if one is None:
+        return "INCOMPARABLE", step.why_not or "neither side has such a figure", None
+    if one.why_not or one.smoke:
+        return ("INCOMPARABLE", one.why_not, one) if one.why_not else ("INCONCLUSIVE", one.smoke, one)
     if rule == "must_be_comparable":
         return "OK", "both sides mean the same", one
     if rule == "must_not_change":
@@ -159,18 +191,17 @@ def _metric(
     return (*_change(one, rule, value), one)
 
 
-def _missing(step: StepDiff) -> str:
-    return step.why_not or "neither side has such a figure"
-
-
 def _between(one: Compared) -> str:
     return f"{show_value(one.baseline)}, now {show_value(one.candidate)}"
 
 
-def _bound(one: Compared, rule: str, bound: float) -> tuple[GateVerdict, str]:
+def _bound(step: StepDiff, one: Compared | None, rule: str, bound: float) -> tuple[GateVerdict, str]:
     """The candidate's own value, whatever the baseline's is."""
+    if one is None:
+        state = "" if step.candidate == "PASS" else f": its {step.tier} is {step.candidate}"
+        return "INCOMPARABLE", f"the candidate has no such figure{state}"
     if isinstance(one.candidate, bool | str) or one.candidate is None:
-        return "INCONCLUSIVE", one.why_not or "the candidate has no number"
+        return "INCONCLUSIVE", one.smoke or one.why_not or "the candidate has no number"
     low, high = one.candidate_interval or (one.candidate, one.candidate)
     if not all(map(math.isfinite, (low, high))):
         return "INCONCLUSIVE", "the candidate's value is not finite"

@@ -24,27 +24,41 @@ _RULES = {
     "same_text_two_gains": "with one text under two gains: kept, though no scorer can rank both right",
     "few_candidates": f"with fewer than {FEW} candidates: recall and hit rate at {FEW} say nothing of them",
     "positives_first": "with all positives first, so source order alone ranks them perfectly",
+    "same_query_again": "with the query of an earlier group: scored as one more; not independent, so intervals are too narrow",
 }
 """What is counted of groups by kind, and what is done with them."""
 
+_SOURCE_RULES = {
+    "left_out": "groups without both a positive and a negative dropped before the bound",
+    "relevant_elsewhere": "relevant documents are in no candidate list: no ranking can find them",
+    "queries_without_candidates": "judged queries have no candidates: not ranked, so no figure says anything of them",
+    "queries_without_judgement": "queries with candidates have no judgement: not ranked, as mteb does not rank them",
+    "candidates_repeated": "candidates were named again in their list: ranked once, at the first place",
+}
+"""What only the source can tell, and what is done with it."""
+
 
 class Counted(NamedTuple):
-    """What is counted of groups: ``digest`` of their one spelling; by group its id, candidates and positives; how many are of each kind."""
+    """What is counted of groups: ``digest`` of their one spelling; by group id, query, candidates, positives; how many are of each kind."""
 
     digest: str
     ids: Sequence[str]
+    queries: Sequence[str]
     sizes: Sequence[int]
     positives: Sequence[int]
     kinds: Mapping[str, int]
 
     def joined(self, other: Counted) -> Counted:
         """Both counted together."""
+        queries = [*self.queries, *other.queries]
+        kinds = {kind: count + other.kinds[kind] for kind, count in self.kinds.items()}
         return Counted(
             self.digest,
             [*self.ids, *other.ids],
+            queries,
             [*self.sizes, *other.sizes],
             [*self.positives, *other.positives],
-            {kind: count + other.kinds[kind] for kind, count in self.kinds.items()},
+            kinds | {"same_query_again": _again(queries)},
         )
 
 
@@ -57,9 +71,12 @@ def counted(groups: Sequence[Group], digest: str | None = None) -> Counted:
         positives.append(len(gains) - gains.count(0))
         for kind in _kinds(group, gains, positives[-1]):
             kinds[kind] += 1
+    queries = [group.query for group in groups]
+    kinds["same_query_again"] = _again(queries)
     return Counted(
         digest=digest_of(render_groups(groups)) if digest is None else digest,
         ids=[group.query_id for group in groups],
+        queries=queries,
         sizes=[len(group.candidates) for group in groups],
         positives=positives,
         kinds=kinds,
@@ -73,13 +90,17 @@ def facts(selected: Selected, *, source: str, bounds: Bounds) -> DataFact:
         "source_read_to_its_end": int(selected.whole),
         "left_out": selected.left_out,
         "relevant_elsewhere": selected.elsewhere,
+        "queries_without_candidates": selected.without_candidates,
+        "queries_without_judgement": selected.without_judgement,
+        "candidates_repeated": selected.repeated,
     }
-    return _fact(counted(selected.groups), beyond, source, bounds)
+    return msgspec.structs.replace(_fact(counted(selected.groups), beyond, source, bounds), task=selected.task)
 
 
 def _fact(groups: Counted, beyond: Mapping[str, int], source: str, bounds: Bounds) -> DataFact:
     """``beyond`` is what only the source can tell."""
-    counts = {**beyond, "candidates": sum(groups.sizes), **groups.kinds}
+    sizes = {"candidates": sum(groups.sizes), "most_candidates": max(groups.sizes, default=0)}
+    counts = {**beyond, **sizes, **groups.kinds}
     return DataFact(
         path=GROUPS,
         digest=groups.digest,
@@ -94,17 +115,19 @@ def _fact(groups: Counted, beyond: Mapping[str, int], source: str, bounds: Bound
 def disagreements(fact: DataFact, groups: Counted, options: RerankOptions, seed: int) -> list[str]:
     """Every way in which sealed groups differ from what the plan says of them, or break a bound; empty when they agree.
 
-    What only the source can tell (how much of it was read, how much left out) is taken as claimed; all else is counted again.
+    What only the source can tell (how much of it was read, how much left out, what mteb says of a task) is taken as claimed; all
+    else is counted again.
     """
     bounds = bounds_of(options, seed)
     claimed = fact.counts
     beyond = {
         "read": claimed.get("read", 0),
         "source_read_to_its_end": int(claimed.get("source_read_to_its_end") == 1),
-        "left_out": claimed.get("left_out", 0),
-        "relevant_elsewhere": claimed.get("relevant_elsewhere", 0),
+        **{name: claimed.get(name, 0) if name in _tells(options.data) else 0 for name in _SOURCE_RULES},
     }
     again = _fact(groups, beyond, source_of(options.data), bounds)
+    if isinstance(options.data, DataSource) and options.data.mteb is not None:
+        again = msgspec.structs.replace(again, task=fact.task)
     was, now = msgspec.to_builtins(fact), msgspec.to_builtins(again)
     found = [f"{name}: expected {now[name]!r}, got {was[name]!r}" for name in now if was[name] != now[name]]
     return found + list(_broken(groups, bounds, again))
@@ -114,12 +137,22 @@ def source_of(data: str | DataSource) -> str:
     """What the source is called in records and messages: a pure function of what the ladder says."""
     if isinstance(data, str):
         return data
+    if data.file is not None:
+        return data.file
     if data.trec is not None:
         files = data.trec
         return f"{files.run} over {files.queries}, {files.docs} and {files.qrels}"
     config = f":{data.config}" if data.config is not None else ""
     name = f"mteb:{data.mteb}" if data.mteb is not None else f"{data.dataset}"
     return f"{name}@{data.revision}{config}:{data.split}"
+
+
+def _tells(data: str | DataSource) -> tuple[str, ...]:
+    """What of ``_SOURCE_RULES`` such a source can tell; a list of groups has nothing beside its groups."""
+    if isinstance(data, DataSource) and data.mteb is not None:
+        return tuple(_SOURCE_RULES)
+    of_run = ("relevant_elsewhere", "queries_without_candidates")
+    return ("left_out", *of_run) if isinstance(data, DataSource) and data.trec is not None else ("left_out",)
 
 
 def stated(bounds: Bounds) -> dict[str, Value]:
@@ -169,6 +202,11 @@ def _kinds(group: Group, gains: Sequence[float], positives: int) -> Iterator[str
         yield "positives_first"
 
 
+def _again(queries: Sequence[str]) -> int:
+    """How many queries are that of an earlier group."""
+    return len(queries) - len({*queries})
+
+
 def _notes(sizes: Sequence[int], bounds: Bounds, counts: Mapping[str, int]) -> Iterator[str]:
     groups = len(sizes)
     of = f"of {counts['read']} groups" if counts["source_read_to_its_end"] else "groups; the source was read no further"
@@ -177,10 +215,9 @@ def _notes(sizes: Sequence[int], bounds: Bounds, counts: Mapping[str, int]) -> I
         yield f"{how[bounds.select]}{groups} {of}"
     if bounds.groups is not None and groups < bounds.groups and counts["source_read_to_its_end"]:
         yield f"{bounds.groups} groups were asked for and {groups} are there"
-    if counts["left_out"]:
-        yield f"{counts['left_out']} groups without both a positive and a negative dropped before the bound"
-    if counts["relevant_elsewhere"]:
-        yield f"{counts['relevant_elsewhere']} relevant documents are in no candidate list: no ranking can find them"
+    for name, rule in _SOURCE_RULES.items():
+        if counts[name]:
+            yield f"{counts[name]} {rule}"
     yield f"{sum(sizes)} candidates, {min(sizes, default=0)} to {max(sizes, default=0)} a group"
     for kind, rule in _RULES.items():
         if counts[kind]:

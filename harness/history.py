@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
+from harness.judge_rerank import claimed
 from harness.records import Lineage, Plan, Qualification, Record, Verdict
 
 State = Literal["current", "older", "superseded", "not intact", "another version"]
@@ -39,7 +40,8 @@ class Seen(Record, frozen=True):
 class Line(Record, frozen=True):
     """One root of a history. Of one that is not intact, or that another version made, only name, digest and ``notes`` are given.
 
-    ``supersedes`` is a pair of digest and reason; ``preserved`` a digest and how many steps are carried from it.
+    ``supersedes`` is a pair of digest and reason; ``preserved`` a digest and how many steps are carried from it; ``smoke`` says for each
+    target whose L3 is a functional smoke test why it is one.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Line(Record, frozen=True):
     candidate_digest: str = ""
     verdict: Verdict | None = None
     targets: dict[str, Verdict] = {}  # noqa: RUF012 - msgspec copies an empty default
+    smoke: dict[str, str] = {}  # noqa: RUF012
     supersedes: tuple[tuple[str, str], ...] = ()
     preserved: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
@@ -128,6 +131,7 @@ def _line(
         candidate_digest=candidate.digest,
         verdict=item.claim.verdict,
         targets={target.name: target.verdict for target in item.claim.targets},
+        smoke=claimed(item.claim),
         supersedes=tuple((old.digest, old.reason) for old in lineage.supersedes),
         preserved=tuple((kept.origin, len(kept.steps)) for kept in lineage.preserved),
         notes=tuple(_notes(item, there, replaced_by, kept)),

@@ -69,9 +69,9 @@ def pin(repository: str, revision: str | None, kind: Literal["model", "dataset"]
     nothing is asked: the cache decides then, and it is kept by commit.
     """
     revision = _commit(repository, revision, kind)
-    from huggingface_hub import HfApi, is_offline_mode
+    from huggingface_hub import HfApi
 
-    if is_offline_mode() or _unreachable() is not None:
+    if is_out_of_reach():
         return revision
     try:
         found = HfApi().repo_info(repository, repo_type=kind, revision=revision)
@@ -84,15 +84,20 @@ def pin(repository: str, revision: str | None, kind: Literal["model", "dataset"]
     return revision
 
 
+def is_out_of_reach() -> bool:
+    """Whether no hub can be asked: the client is offline, or no connection can be opened. The cache decides then."""
+    from huggingface_hub import is_offline_mode
+
+    return is_offline_mode() or _unreachable() is not None
+
+
 def dataset_place(repository: str, revision: str | None) -> str:
     """What ``datasets`` can load the pinned dataset from: the repository's name, or its folder in the cache when there is no hub.
 
     Raises as ``pin`` does, and ``Unavailable`` when there is neither hub nor copy.
     """
-    from huggingface_hub import is_offline_mode
-
     revision = pin(repository, revision, "dataset")
-    if is_offline_mode() or _unreachable() is not None:
+    if is_out_of_reach():
         return str(fetch(repository, revision, ("*",), "dataset"))
     return repository
 
@@ -166,7 +171,10 @@ def explained(error: Exception, what: str, revision: str) -> QualifyError:
         )
     status = getattr(getattr(cause, "response", None), "status_code", None)
     if status is not None:
-        do = "the hub limits the rate; wait, or set HF_TOKEN" if status == 429 else "try again later"
+        do = {
+            404: "the repository names a file at that commit that the hub does not hold; pin another commit",
+            429: "the hub limits the rate; wait, or set HF_TOKEN",
+        }.get(status, "try again later")
         return Unavailable(f"{at}: expected an answer, got HTTP status {status} and no copy in the cache; {do}")
     do = "check the network and HF_ENDPOINT, then run again: what was fetched is kept"
     return Unavailable(f"{at}: expected a complete download, got {type(cause).__name__}; {do}")

@@ -10,8 +10,8 @@ Rules, in the order they are tried (DESIGN section 2: nothing is ever PASS by de
 6. ``passing_sentinels`` is counted here: a scorer without knowledge that would meet every limit on the ranking in the artifact's
    place makes the finding INCONCLUSIVE. There are numbers, so it is not BLOCKED, and they say nothing against the artifact, so it
    is not FAIL; but they cannot decide. Limits of which none looks at the ranking are passed by every scorer.
-7. A condition of the measurement that breaks its limit (a busy machine) is INCONCLUSIVE, never FAIL, and so is then every duration
-   and rate that breaks its own: they may be the machine's, not the artifact's.
+7. A condition of the measurement that breaks its limit (a busy machine, an interval that stayed wide) is INCONCLUSIVE, never FAIL.
+   Where it is the machine's, so is then every figure that is made of times and breaks its own: it may be the machine's, not the artifact's.
 8. A step is FAIL if any finding is, else BLOCKED, else INCONCLUSIVE; PASS needs a finding, and all of them PASS.
 """
 
@@ -56,15 +56,18 @@ def judge(limits: Limits, measurements: Iterable[Measurement]) -> tuple[Finding,
         _sentinels(limits, by_name) if name == "passing_sentinels" else _finding(name, limits[name], by_name.get(name))
         for name in sorted(limits)
     )
-    broken = [finding.metric for finding in found if is_condition(finding.metric) and finding.verdict == "FAIL"]
-    return tuple(_undecided(finding, broken) for finding in found) if broken else found
+    failed = [finding.metric for finding in found if finding.verdict == "FAIL"]
+    unfit = [metric for metric in failed if is_condition(metric) and not is_time(metric)]
+    return tuple(_undecided(finding, unfit) for finding in found)
 
 
-def _undecided(finding: Finding, broken: Sequence[str]) -> Finding:
+def _undecided(finding: Finding, unfit: Sequence[str]) -> Finding:
     """Rule 7."""
-    if finding.verdict != "FAIL" or not (is_condition(finding.metric) or is_time(finding.metric)):
+    condition, timed = is_condition(finding.metric), is_time(finding.metric)
+    if finding.verdict != "FAIL" or not (condition or (timed and unfit)):
         return finding
-    why = "the machine was not fit to measure" if is_condition(finding.metric) else f"measured under {broken[0]}"
+    why = "the figure is not known well enough" if timed else "the machine was not fit to measure"
+    why = f"measured under {unfit[0]}" if timed and unfit else why
     return msgspec.structs.replace(finding, verdict="INCONCLUSIVE", text=f"{finding.text}; {why}")
 
 

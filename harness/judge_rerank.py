@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable
 
 from harness.metrics.rerank_names import is_drop, is_ranking
-from harness.records import Finding, Limit, Measurement
+from harness.records import Finding, Limit, Measurement, Qualification
+
+SMOKE = "functional smoke"
 
 SMOKE_BELOW = 30
 """Judged groups that a bootstrap interval needs. Percentile intervals of few values are too narrow: a nominal 95% covers about 90% at
@@ -54,7 +56,7 @@ def smoke(findings: Iterable[Finding]) -> str:
     judged = by_name["judged_groups"].value if "judged_groups" in by_name else None
     if not isinstance(judged, int):
         return ""
-    groups = f"functional smoke: {judged:,} judged group{'' if judged == 1 else 's'}"
+    groups = f"{SMOKE}: {judged:,} judged group{'' if judged == 1 else 's'}"
     if judged < SMOKE_BELOW:
         return f"{groups}, and an interval needs {SMOKE_BELOW}; no claim of accuracy"
     for name, finding in by_name.items():
@@ -63,3 +65,16 @@ def smoke(findings: Iterable[Finding]) -> str:
             needed = groups_needed(limit, finding.value, interval, judged, drop=True)
             return f"{groups}, and the limit of {name} needs about {needed:,}; no claim of accuracy"
     return ""
+
+
+def claimed(claim: Qualification) -> dict[str, str]:
+    """The label of every target whose L3 is a smoke test, by target, where only the claim is at hand.
+
+    The reason of such an L3 ends with it, and ``verify`` derives that reason again, so one that was edited does not hold.
+    """
+    labels = {}
+    for target in claim.targets:
+        _, label, why = target.reason.rpartition(f"{SMOKE}: ")
+        if label and target.reason.startswith("L3: "):
+            labels[target.name] = label + why
+    return labels

@@ -105,14 +105,14 @@ KEYS: dict[str, dict[str, str]] = {
     },
     "SweepOptions": {
         "candidates": "Pairs scored by one call.",
-        "max_length": "Tokens after which a pair is cut.",
+        "max_length": "Tokens after which a pair is cut; `sweep_longest_tokens` tells whether a cell has a pair that long.",
         "batch_size": "Largest micro-batch of a call.",
         "threads": "Threads within one operator, a session for each; without it, the target's.",
         "calls": "Calls of each cell, in shuffled order; 59 are the fewest that give a 95th percentile.",
     },
     "LoadOptions": {
         "concurrency": "Callers at once, one level after another, each calling again when its call is done.",
-        "calls": "Calls of each caller.",
+        "calls": "Calls of each caller; 59 are the fewest that give each a 95th percentile, of which `load_slowest_p95_ms` is the largest.",
         "arrival_per_s": "Rate of calls that come by themselves, at random; their latency counts from when they were due.",
         "arrivals": "How many of those.",
         "deadlock_s": "Seconds in which all calls of a level must have come back.",
@@ -155,8 +155,9 @@ KEYS: dict[str, dict[str, str]] = {
     },
     "DataSource": {
         "dataset": "Repository id of a dataset on a hub.",
-        "mteb": "Name of a reranking task of mteb, as `mteb.get_task` takes it.",
+        "mteb": "Name of a task of mteb that reranks text, as `mteb.get_task` takes it.",
         "trec": "The files of a TREC collection.",
+        "file": "A `.parquet` file, relative to the ladder, whose columns are named below.",
         "revision": "Commit of the dataset, 40 hex digits; for a task, the one that mteb itself loads.",
         "split": "The split to read.",
         "config": "The configuration of a dataset, or the subset of a task, where there are several.",

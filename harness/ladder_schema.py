@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from harness import data_rules
 from harness.ladder_format import HUB_ID, Ladder
 from harness.ladder_keys import KEYS
 from harness.metrics import catalogue
@@ -34,7 +35,8 @@ def schema() -> dict[str, Any]:
         definitions[name]["properties"]["model"]["pattern"] = r"^(\.{0,2}/.*|\.{1,2}|[A-Za-z0-9_][A-Za-z0-9._/-]*)$"
     source = definitions["DataSource"]
     source["properties"]["dataset"]["pattern"] = f"^{HUB_ID.pattern.replace(chr(92) + 'Z', '$')}$"
-    source["oneOf"] = [{"required": [kind]} for kind in ("dataset", "mteb", "trec")]
+    source["properties"]["file"]["pattern"] = r"\.parquet$"
+    source["oneOf"] = [{"required": [kind]} for kind in data_rules.SOURCES]
     del definitions["Limit"]
     top: dict[str, Any] = definitions.pop("Ladder")
     return {"$schema": DIALECT} | top | {"title": "qualify ladder, format 1", "$defs": definitions}

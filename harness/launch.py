@@ -33,9 +33,7 @@ from harness.records import (
 )
 from harness.redact import REDACTED, is_secret_name, scrub
 from harness.sampler import Sampler
-
-LOG_BYTES = 1_000_000
-"""Of a longer log the first and last half of this are kept."""
+from harness.sealed_files import LOG_BYTES
 
 DATASET_LIMIT_S = 1800.0
 TREE_LIMIT_S = 300.0
@@ -114,17 +112,17 @@ def artifact_digest_of(root: Path, request: Request) -> str | None:
 
 
 def load_dataset(
-    source: DataSource | Path, bounds: Bounds, named: str, on_progress: Progress | None = None
+    source: DataSource, bounds: Bounds, named: str, on_progress: Progress | None = None, *, file: Path | None = None
 ) -> Selected:
-    """The bounded groups of a pinned hub dataset, an mteb task or a parquet file, read in a child; ``named`` is for messages.
+    """The bounded groups of a pinned hub dataset, an mteb task or a parquet ``file``, read in a child; ``named`` is for messages.
 
     Raises ``LadderError`` for what is wrong with the request or the rows, ``Unavailable`` for what could not be had.
     """
     with tempfile.TemporaryDirectory(prefix="qualify-") as scratch:
         folder = Path(scratch).resolve()
         asked = {
-            "source": None if isinstance(source, Path) else msgspec.to_builtins(source),
-            "file": str(source.resolve()) if isinstance(source, Path) else None,
+            "source": msgspec.to_builtins(source),
+            "file": None if file is None else str(file.resolve()),
             "bounds": msgspec.to_builtins(bounds),
             "named": named,
         }
@@ -139,9 +137,9 @@ def load_dataset(
             memory_limit_bytes=MEMORY_LIMIT_BYTES,
         )
         if ended.code == 0:
-            about = json.loads((folder / "read.json").read_bytes())
+            about = msgspec.json.decode((folder / "read.json").read_bytes(), type=Selected)
             groups = read_groups((folder / "groups.jsonl").read_bytes(), named)
-            return Selected(groups=groups, **about)
+            return msgspec.structs.replace(about, groups=groups)
         for name, kind in (("refused.txt", LadderError), ("unavailable.txt", Unavailable)):
             if (folder / name).is_file():
                 text = (folder / name).read_text(encoding="utf-8")
@@ -208,31 +206,35 @@ def machine_paths(
 
 
 class _Parent:
-    """The parent's half of the talk with a worker: shows progress and, for L1, samples memory until the worker asks for it."""
+    """The parent's half of the talk with a worker: shows progress and, in L1, samples memory and machine until each is asked for."""
 
     def __init__(self, request: Request, root: Path, on_progress: Progress) -> None:
         self._request = request
         self._root = root
         self._on_progress = on_progress
         self._sampler: Sampler | None = None
+        self._unwritten = {"memory", "machine"}
 
     def started(self, pid: int) -> None:
         if self._request.tier == "L1":
             self._sampler = Sampler(pid, self._request.target.session.cpus)
 
     def on_line(self, line: bytes) -> bytes:
-        if line == b"memory":
-            self.finish()
+        if line in (b"memory", b"machine"):
+            self._write(line.decode("ascii"))
             return b"written\n"
         return tell(line, self._on_progress)
 
     def finish(self) -> None:
-        """Stop sampling and write ``memory.json`` and ``machine.json``; a second call does nothing."""
-        if self._sampler is not None:
-            sampler, self._sampler = self._sampler, None
-            write_new(self._root, f"{self._request.step}/memory.json", to_json(sampler.stop()))
-            if sampler.machine is not None:
-                write_new(self._root, f"{self._request.step}/machine.json", to_json(sampler.machine))
+        """Stop sampling and write what of ``memory.json`` and ``machine.json`` is not written; a second call does nothing."""
+        self._write("memory")
+        self._write("machine")
+
+    def _write(self, what: str) -> None:
+        if self._sampler is not None and what in self._unwritten:
+            self._unwritten.discard(what)
+            record = self._sampler.memory() if what == "memory" else self._sampler.machine()
+            write_new(self._root, f"{self._request.step}/{what}.json", to_json(record))
 
 
 def tell(line: bytes, on_progress: Progress | None) -> bytes:

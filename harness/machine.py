@@ -40,11 +40,13 @@ class Machine:
         self._began = time.monotonic()
 
     def read(self, own: Iterable[int]) -> None:
-        """Take a reading; ``own`` are the step's processes, whose time and this process's is not that of others."""
-        spent = [_spent_ms(pid, self._tick_ms) for pid in own]
+        """Take a reading; ``own`` are the step's processes, its root first, whose time and this process's is not that of others."""
+        # the root last: what a child that has just ended spent is then in the count of whoever waited for it
+        spent = [_spent_ms(pid, self._tick_ms) for pid in reversed([*own])]
         self._at.append(round(time.monotonic() * 1000, 3))
         self._times.append(self._processors())
-        self._own.append(None if None in spent else sum(filter(None, spent)) + 1000 * time.process_time())
+        root = spent[-1] if spent else 0.0
+        self._own.append(None if root is None else sum(filter(None, spent)) + 1000 * time.process_time())
         self._load.append(os.getloadavg()[0] if hasattr(os, "getloadavg") else None)
         self._mhz.append(self._frequency())
         self._pressure.append(_pressure_ms())

@@ -230,6 +230,7 @@ def _target(target: PlannedTarget, name: str, sealed: str, own: str) -> Differen
 
 
 def _identity(target: PlannedTarget | None) -> dict[str, str]:
+    """What makes a target what it is, as shown: every field but its name, and its steps, which are compared as limits."""
     if target is None:
         return {"target": NONE}
     return {
@@ -238,7 +239,7 @@ def _identity(target: PlannedTarget | None) -> dict[str, str]:
         "provider": target.provider,
         "threads": str(target.threads),
         "artifact": target.artifact.name if target.artifact is not None else "built",
-    }
+    } | {f"session.{name}": _shown(value) for name, value in msgspec.to_builtins(target.session).items()}
 
 
 def _limits(own: Plan, sealed: Plan) -> Iterator[Difference]:

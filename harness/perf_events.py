@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 from harness.errors import RecordError
-from harness.raw import PerfRaw
+from harness.raw import PerfRaw, Span
 
 EVENTS = ("start", "loaded", "first_call", "warm_up", "steady", "end")
 """Monotonic times of one climb through L1, in this order; others may follow."""
 ROUNDING_MS = 0.01
+IDLE_MS, IDLE_SHARE = 1000.0, 0.75
+"""Of the time in which calls followed each other, what may have been spent between them: nobody knows how long a process was held up."""
+
+
+def fits(span_ms: Span, calls_ms: Sequence[float]) -> bool:
+    """Whether calls that followed each other can have taken what is said of them, between these monotonic times.
+
+    Together no longer; and not so little that most of the time would have passed between them.
+    """
+    whole, spent = span_ms[1] - span_ms[0], math.fsum(calls_ms)
+    return 0 <= spent <= whole + ROUNDING_MS and whole - spent <= max(IDLE_MS, IDLE_SHARE * whole)
 
 
 def check_events(raw: PerfRaw, where: str) -> None:

@@ -102,6 +102,12 @@ def restrict(asked: Ladder, only: Sequence[str]) -> tuple[Ladder, tuple[str, ...
     return msgspec.structs.replace(asked, targets=targets), kept
 
 
+def left_out(made: Plan) -> tuple[str, ...]:
+    """The targets that are deferred only because ``only`` does not name them: another climb is to have them."""
+    why = LEFT_OUT.format(", ".join(made.only))
+    return tuple(target.name for target in made.targets if made.only and target.deferred == why)
+
+
 def request(made: Plan, plan_digest: str, target: PlannedTarget, tier: Tier, artifact: str) -> Request:
     """What a worker is asked for one step of a plan; ``artifact`` is the root-relative folder that holds the target's artifact."""
     return Request(

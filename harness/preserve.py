@@ -34,10 +34,11 @@ class Reuse(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What a new root replaces, and what it may carry."""
+    """What a new root replaces, what it may carry, and what the one who climbs should know of it, a sentence each."""
 
     supersedes: tuple[Superseded, ...] = ()
     reuse: Reuse | None = None
+    notes: tuple[str, ...] = ()
 
     def origin(self, step: Step) -> str | None:
         """The digest of the root that a step is carried from; None for one that runs."""
@@ -103,12 +104,24 @@ def look_back(asked: Asked, plan: Plan, ladder_folder: Path) -> Past:
     supersede, reason, preserve, rerun = asked
     old: tuple[Superseded, ...] = ()
     opened = intact(supersede, "--supersede") if supersede is not None else None
-    if supersede is not None:
+    notes: tuple[str, ...] = ()
+    if supersede is not None and opened is not None:
         old = (superseded(supersede, reason or "", plan, opened),)
+        notes = _other_candidate(supersede, plan, opened)
     if preserve is None:
-        return Past(old)
+        return Past(old, notes=notes)
     same = supersede is not None and supersede.resolve() == preserve.resolve()
-    return Past(old, reuse(preserve, rerun, plan, observe(ladder_folder), opened if same else None))
+    return Past(old, reuse(preserve, rerun, plan, observe(ladder_folder), opened if same else None), notes)
+
+
+def _other_candidate(root: Path, plan: Plan, opened: VerifiedRoot) -> tuple[str, ...]:
+    """That the root to be replaced is of other files: a retrained model may replace the old answer, but a slip should be seen."""
+    was = records.from_json(opened.read(records.PLAN), Plan, f"{root}/{records.PLAN}").candidate
+    now = plan.candidate
+    if was.digest == now.digest:
+        return ()
+    both = f"{was.model} {was.digest}; this climb is of {now.model} {now.digest}"
+    return (f"--supersede {root}: it is of another candidate, {both}, and replaces it all the same",)
 
 
 def superseded(root: Path, reason: str, plan: Plan, opened: VerifiedRoot | None = None) -> Superseded:
@@ -140,7 +153,7 @@ def reuse(
     """
     named = lineage.to_rerun(rerun, plan)
     opened = opened or intact(root, "--preserve")
-    judged = rejudge(opened.read, opened.paths, opened.digests)
+    judged = rejudge(opened.read, opened.paths, opened.digests, opened.sizes)
     if judged.records is None or not judged.holds:
         got = judged.faults[0].message if judged.faults else judged.why
         said = f"--preserve {root}: expected a root whose claim its samples bear out, got: {got}; see qualify verify"

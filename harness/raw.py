@@ -12,6 +12,9 @@ from typing import Literal
 
 from harness.records import Record, Value
 
+Span = tuple[float, float]
+"""Monotonic ms of a beginning and an end."""
+
 
 class ArtifactRef(Record, frozen=True):
     """``artifact.json``: the tree digest of the artifact that this step ran."""
@@ -177,9 +180,13 @@ class Stated(Record, frozen=True):
 class SessionPair(Record, frozen=True):
     """One fresh session of either side, called in turn; ``candidate_first`` says who went first in each call pair.
 
-    ``*_cpu_ms`` is the processor time of the side's whole process in each call, all threads together.
+    ``*_cpu_ms`` is the processor time of the side's whole process in each call, all threads together; ``span_ms`` the monotonic times
+    before the first call that counts and after the last.
     """
 
+    candidate: Stated
+    other: Stated
+    span_ms: Span
     candidate_loaded_first: bool
     candidate_first: tuple[bool, ...]
     candidate_ms: tuple[float, ...]
@@ -192,14 +199,11 @@ class PairedRaw(Record, frozen=True):
     """``paired.json`` (the other side is the baseline's artifact) and ``eager.json`` (PyTorch) of L1. Threads of both sides do not spin.
 
     ``other_artifact`` is the tree digest of the baseline's artifact, null for PyTorch. ``fault`` says why there are no samples.
-    ``candidate`` and ``other`` state the last pair of sessions; all others were made alike.
     """
 
     format: Literal[1]
     fault: str
     other_artifact: str | None
-    candidate: Stated | None
-    other: Stated | None
     pairs_per_call: int
     warm_up: int
     sessions: tuple[SessionPair, ...]
@@ -252,19 +256,21 @@ class SweepCell(Record, frozen=True):
     threads: int
     shapes: tuple[tuple[int, int], ...]
     samples_ms: tuple[float, ...]
-    memory_ms: tuple[float, float]
+    memory_ms: Span
 
 
 class SweepRaw(Record, frozen=True):
     """``sweep.json`` of L1: a session for each number of threads, and every cell of it called once a round, in the round's own order.
 
-    ``rounds`` holds, session by session and round by round, the cells by index in the order in which they were called.
+    ``rounds`` holds, session by session and round by round, the cells by index in the order in which they were called; ``spans_ms`` the
+    monotonic times around the rounds of each session.
     """
 
     format: Literal[1]
     sessions: tuple[SessionFacts, ...]
     cells: tuple[SweepCell, ...]
     rounds: tuple[tuple[int, ...], ...]
+    spans_ms: tuple[Span, ...]
 
 
 class Level(Record, frozen=True):
@@ -289,10 +295,12 @@ class Arrivals(Record, frozen=True):
 class LoadRaw(Record, frozen=True):
     """``load.json`` of L1.
 
-    ``load.f32`` holds the logits of ``pairs`` from one thread, then of every level, caller and call, NaN where none came.
+    ``load.f32`` holds the logits of ``pairs`` from one thread, then of every level, caller and call, then of every arrival, NaN where
+    none came.
     """
 
     format: Literal[1]
+    session: SessionFacts
     pairs: int
     levels: tuple[Level, ...]
     arrivals: Arrivals | None
@@ -310,10 +318,11 @@ class RerankCall(Record, frozen=True):
 
 
 class RerankCallsRaw(Record, frozen=True):
-    """``end_to_end.json`` of L1: requests through ``rerank(query, documents, top_k)``, one after another."""
+    """``end_to_end.json`` of L1: requests through ``rerank(query, documents, top_k)``, one after another, within the times ``span_ms``."""
 
     format: Literal[1]
     warm_up: int
+    span_ms: Span
     calls: tuple[RerankCall, ...]
 
 

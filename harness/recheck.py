@@ -47,20 +47,12 @@ from harness.derive_rerank import Queries
 from harness.differences import close, differences
 from harness.errors import QualifyError
 from harness.raw import ArtifactRef
-from harness.records import (
-    Finding,
-    Measurement,
-    Outcome,
-    PlannedStep,
-    PlannedTarget,
-    Qualification,
-    Record,
-    Request,
-    Tier,
-    Verdict,
-)
+from harness.records import Finding, Measurement, Outcome, Qualification, Record, Request, Tier, Verdict
 from harness.root import RootRecords, StepRecords, load, merged, step_records
 from harness.where import Where
+
+Digests = Mapping[str, str] | None
+Sizes = Mapping[str, int] | None
 
 
 class Rejudged(Record, frozen=True):
@@ -86,22 +78,27 @@ class Rejudged(Record, frozen=True):
         return self.records is not None and not self.faults and not self.undetermined
 
 
-def rejudge(read: Read, paths: Collection[str], digests: Mapping[str, str] | None = None) -> Rejudged:
+def rejudge(read: Read, paths: Collection[str], digests: Digests = None, sizes: Sizes = None) -> Rejudged:
     """Judge the root again under its sealed plan. Never raises for what the root holds.
 
-    ``digests`` is the BLAKE3 (64 hex) of each path where it is known, as of a verified root: then no file is hashed again for it.
+    ``digests`` is the BLAKE3 (64 hex) and ``sizes`` the bytes of each path where they are known, as of a verified root: then no file is
+    hashed again, or read for its length, and nothing is read of a root in which one is larger than may be.
     """
+    large = sealed_files.too_large(sizes or {})
+    if large:
+        return Rejudged(faults=tuple(sorted(large)), records=None, verdict="BLOCKED")
     others = made_by.others(read, paths)
     try:
         found = load(read, paths)
     except QualifyError as error:
         named = made_by.rule("Q-RECORD", bool(others))
-        return _told(Rejudged(faults=(_fault(named, "", str(error)),), records=None, verdict="BLOCKED"), others)
+        return _told(Rejudged(faults=(Fault(named, "", str(error)),), records=None, verdict="BLOCKED"), others)
     faults = list(sealed_files.unknown(found, paths, bool(others)))
     sealed = digests.get if digests is not None else partial(_sealed, read, frozenset(paths))
+    size = merged(found.lineage, sizes.__getitem__, paths)[0] if sizes is not None else None
     read, paths = merged(found.lineage, read, paths)
     read = kept(read, records.GROUPS)
-    here = Where(found.plan, read, sealed, made_by.another(found.environment))
+    here = Where(found.plan, read, sealed, made_by.another(found.environment), size)
     faults += recheck_plan.plan_faults(here)
     plan_digest = digest_of(read(records.PLAN))
     faults += recheck_plan.data_faults(here)
@@ -151,10 +148,6 @@ def _told(judged: Rejudged, others: Collection[str]) -> Rejudged:
     )
 
 
-def _fault(rule: str, path: str, message: str) -> Fault:
-    return Fault(rule, path, message)
-
-
 class _Derived(NamedTuple):
     """What the raw samples of a step give: its outcome and measurements, every difference to what is claimed, of L3 its queries."""
 
@@ -172,7 +165,7 @@ def _steps(
         for step in target.steps:
             key = target.name, step.tier
             if key in found.preserved:
-                yield key, _carried(found, target, step, where.read, paths)
+                yield key, _carried(found, target, step, where, paths)
             elif key in found.steps:
                 artifact = records.artifact_place(found.lineage, target.name)
                 request = plan.request(found.plan, plan_digest, target, step.tier, artifact)
@@ -180,10 +173,10 @@ def _steps(
 
 
 def _carried(
-    found: RootRecords, target: PlannedTarget, step: PlannedStep, read: Read, paths: Collection[str]
+    found: RootRecords, target: records.PlannedTarget, step: records.PlannedStep, here: Where, paths: Collection[str]
 ) -> _Derived:
     """As ``_step``, of one that ran in an earlier root: looked at under its own plan, then judged under the limits of this one."""
-    key = target.name, step.tier
+    key, read = (target.name, step.tier), here.read
     origin = found.origins[found.preserved[key]]
     place = records.origin_folder(found.preserved[key])
     folder = records.step_folder(step.tier, target.name)
@@ -194,18 +187,18 @@ def _carried(
     artifact = records.artifact_place(origin.lineage, target.name)
     request = plan.request(origin.plan, digest_of(read(place + records.PLAN)), was, step.tier, artifact)
     sealed = parse_digests(read(place + MANIFEST_NAME))
-    where = Where(origin.plan, read, sealed.get, made_by.another(origin.environment))
+    where = Where(origin.plan, read, sealed.get, made_by.another(origin.environment), here.size)
     derived = _step(request, then, step_records(read, paths, folder), where)
-    faults = [_fault(f.rule, place + f.path, place + f.message) for f in derived.faults]
-    here = lineage.relied_on(found.plan, found.environment, target, step.tier)
-    there = lineage.relied_on(origin.plan, origin.environment, was, step.tier)
-    for name, one, other in lineage.disagreements(here, there):
+    faults = [Fault(f.rule, place + f.path, place + f.message) for f in derived.faults]
+    ours = lineage.relied_on(found.plan, found.environment, target, step.tier)
+    theirs = lineage.relied_on(origin.plan, origin.environment, was, step.tier)
+    for name, one, other in lineage.disagreements(ours, theirs):
         shown = f"expected {name} {judge.show_value(one)}, as in this root, got {judge.show_value(other)}"
-        faults.append(_fault("Q-PRESERVED", place + folder, f"{place}{folder}: {shown}"))
+        faults.append(Fault("Q-PRESERVED", place + folder, f"{place}{folder}: {shown}"))
     return derived._replace(outcome=judge.again(derived.outcome, step.limits, derived.measured), faults=faults)
 
 
-def _step(request: Request, step: PlannedStep, left: StepRecords, where: Where) -> _Derived:
+def _step(request: Request, step: records.PlannedStep, left: StepRecords, where: Where) -> _Derived:
     folder, claimed = request.step, left.outcome
     faults = crosscheck.step(request, left, where)
     if left.request is not None:
@@ -231,7 +224,7 @@ def _step(request: Request, step: PlannedStep, left: StepRecords, where: Where) 
     faults += differences(worded, path, msgspec.to_builtins(claimed.findings), msgspec.to_builtins(findings))
     if claimed.verdict != verdict:
         faults.append(
-            _fault("Q-VERDICT", path, f"{path}: expected verdict {verdict} from the samples, got {claimed.verdict}")
+            Fault("Q-VERDICT", path, f"{path}: expected verdict {verdict} from the samples, got {claimed.verdict}")
         )
     same_step = {"tier": step.tier, "target": request.target.name, "candidate_digest": request.candidate.digest}
     stated = {key: getattr(claimed, key) for key in same_step}
@@ -239,7 +232,7 @@ def _step(request: Request, step: PlannedStep, left: StepRecords, where: Where) 
     reason = claimed.reason if verdict == "BLOCKED" and not findings else judge.outcome_reason(verdict, findings)
     outcome = msgspec.structs.replace(claimed, verdict=verdict, findings=findings, reason=reason)
     if claimed.reason != reason:
-        faults.append(_fault(worded, path, f"{path}: expected reason {reason!r}, got {claimed.reason!r}"))
+        faults.append(Fault(worded, path, f"{path}: expected reason {reason!r}, got {claimed.reason!r}"))
     queries = derive_rerank.queries(request, where.read) if step.tier == "L3" and measured else None
     return _Derived(claimed if worded == made_by.OTHER else outcome, measured, faults, queries)
 
@@ -257,25 +250,25 @@ def _derived_files(request: Request, claimed: Outcome, where: Where) -> Iterator
         try:
             rows = records.to_json(derive_rerank.per_query(request, read))
             if read(path) != rows:
-                yield _fault(rule, path, f"{path}: expected the rows that the scores give, got others")
+                yield Fault(rule, path, f"{path}: expected the rows that the scores give, got others")
         except (QualifyError, OSError, ValueError, ArithmeticError, LookupError, TypeError) as error:
-            yield _fault(rule, path, f"{path}: expected the rows that the scores give, got: {error}")
+            yield Fault(rule, path, f"{path}: expected the rows that the scores give, got: {error}")
     path = f"{request.step}/artifact.json"
     try:
         ran = records.from_json(read(path), ArtifactRef, path).digest
     except (QualifyError, OSError, LookupError) as error:
-        yield _fault("Q-REQUEST", path, f"{path}: expected the digest of the artifact that ran, got: {error}")
+        yield Fault("Q-REQUEST", path, f"{path}: expected the digest of the artifact that ran, got: {error}")
         return
     if ran != claimed.artifact_digest:
-        yield _fault("Q-REQUEST", path, f"{path}: expected {claimed.artifact_digest}, as in outcome.json, got {ran}")
+        yield Fault("Q-REQUEST", path, f"{path}: expected {claimed.artifact_digest}, as in outcome.json, got {ran}")
 
 
 def _measure(request: Request, where: Where) -> tuple[tuple[Measurement, ...], list[Fault]]:
     try:
-        return derive.measure(request, where.read).measurements, []
+        return derive.measure(request, where.read, where.size).measurements, []
     except (QualifyError, ValueError, ArithmeticError, LookupError, TypeError) as error:  # a root may hold anything
         message = f"{request.step}: expected raw samples to derive the metrics from, got: {error}"
-        return (), [_fault(made_by.rule("Q-METRIC", where.foreign), request.step, message)]
+        return (), [Fault(made_by.rule("Q-METRIC", where.foreign), request.step, message)]
 
 
 def _metric_faults(
@@ -287,13 +280,13 @@ def _metric_faults(
     for name in sorted(was.keys() | now.keys()):
         one, other = was.get(name), now.get(name)
         if one is None or other is None:
-            yield _fault(excused, path, f"{path}: {name}: expected {_shown(other)}, got {_shown(one)}")
+            yield Fault(excused, path, f"{path}: {name}: expected {_shown(other)}, got {_shown(one)}")
         elif not close(msgspec.to_builtins(one), msgspec.to_builtins(other)):
             number = close((one.value, one.interval), (other.value, other.interval))  # else only the words differ
             message = f"{path}: {name}: expected {_shown(other)} from the samples, got {_shown(one)}"
-            yield _fault(excused if number else "Q-METRIC", path, message)
+            yield Fault(excused if number else "Q-METRIC", path, message)
     if was.keys() == now.keys() and [m.metric for m in claimed] != [m.metric for m in derived]:
-        yield _fault(excused, path, f"{path}: expected each metric once, in the order of the catalogue, got others")
+        yield Fault(excused, path, f"{path}: expected each metric once, in the order of the catalogue, got others")
 
 
 def _shown(measurement: Measurement | None) -> str:

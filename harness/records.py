@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
@@ -188,15 +189,16 @@ class TrecFiles(Record, frozen=True):
 
 
 class DataSource(Record, frozen=True):
-    """Groups from somewhere else than one file: exactly one of ``dataset`` (a hub's), ``mteb`` (a task) and ``trec`` is given.
+    """Groups that need more than a file's name: one of ``dataset`` (a hub's), ``mteb`` (a task), ``trec`` and ``file`` (parquet).
 
-    A row of a dataset holds ``query`` and lists of ``positive`` and ``negative`` texts, or, where ``documents`` is given, a list of
-    texts and a list of their ``gains``. ``revision`` pins a dataset, and the one that an mteb task loads.
+    A row of a dataset or of the file holds ``query`` and lists of ``positive`` and ``negative`` texts, or, where ``documents`` is given,
+    a list of texts and a list of their ``gains``. ``revision`` pins a dataset, and the one that an mteb task loads.
     """
 
     dataset: str | None = None
     mteb: str | None = None
     trec: TrecFiles | None = None
+    file: str | None = None
     revision: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")] | None = None
     split: str = "test"
     config: str | None = None
@@ -310,10 +312,18 @@ class Candidate(Record, frozen=True, omit_defaults=True):
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
 
+class TaskFact(Record, frozen=True):
+    """What mteb says of the task that was read: the name of its main score, and the languages of the subset (``eng-Latn``)."""
+
+    main_score: str
+    languages: tuple[str, ...]
+
+
 class DataFact(Record, frozen=True):
     """Data that will be scored, pinned: file in the root, digest (``blake3:``), where it came from, rows and bounds.
 
-    ``counts`` is what was counted by kind, of groups alone; ``notes`` says the same in sentences, with the rule for each.
+    ``counts`` is what was counted by kind, of groups alone; ``notes`` says the same in sentences, with the rule for each. ``task`` is
+    given where the groups are those of an mteb task.
     """
 
     path: str
@@ -323,6 +333,7 @@ class DataFact(Record, frozen=True):
     bounds: dict[str, Value] = {}
     counts: dict[str, int] = {}
     notes: tuple[str, ...] = ()
+    task: TaskFact | None = None
 
 
 class Inputs(Record, frozen=True):
@@ -656,8 +667,8 @@ def from_json(data: bytes, kind: type[T], where: str) -> T:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        message = f"duplicate key {next(n for n in names if names.count(n) > 1)!r}"
+        counts = Counter(name for name, _ in pairs)  # a file may hold a million: each is looked at once
+        message = f"duplicate key {next(name for name, count in counts.items() if count > 1)!r}"
         raise ValueError(message)
     return found
 

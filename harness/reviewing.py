@@ -1,16 +1,17 @@
-"""What ``qualify review`` does: read, ask every question of ``approval``, and write the answer beside the root, never into it."""
+"""What ``qualify review`` does: read, ask every question of ``questions``, ``review_files`` writes the answer."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from evidence.manifest import digest_of
 from evidence.verify import VerifiedRoot
-from harness import approval, attest, diff, diff_identity, gate, policy, records, sides
+from harness import approval, diff, diff_base, gate, policy, questions, records, sides
 from harness.answer import Checked, check
 from harness.approval import Asked, Review
 from harness.clock import now
@@ -20,7 +21,7 @@ from harness.errors import AskedWrongly
 from harness.files import read_small
 from harness.gate import Gates
 from harness.policy import Policy
-from harness.records import Qualification, from_json, to_json
+from harness.records import Qualification, from_json
 from harness.review import check_expect, judge_under
 from harness.sides import Named, Progress
 from harness.survey import Looked, look
@@ -82,21 +83,25 @@ def review(
     asked, notes = Asked(), list[str]()
     checked = check(root, expect, progress)
     told = checked.judged.why if checked.judged is not None else ""
-    approval.integrity(asked, checked.faults, whole=checked.holds, why=told)
+    questions.integrity(asked, checked.faults, whole=checked.holds, why=told)
     found, gates, ladder, claim = None, None, None, None
     against = files.baseline.root if isinstance(files.baseline, Named) else files.baseline
     if checked.holds:
         side, folders = sides.side(checked), _Folders()
         folders.know(checked)
         claim, ladder = _claim(checked, files, notes)
-        approval.steps(asked, claim, files.policy.accept_deferred)
-        notes += diff_identity.notes_since(side, observe(policy_file.parent))
+        questions.steps(asked, claim, files.policy.accept_deferred, checked.opened.paths)
+        questions.whole(asked, claim, checked.opened.paths)
+        notes += diff_base.notes_since(side, observe(policy_file.parent))
         named = _find(asked, files, side, folders)
         other = _baseline(asked, named, side, folders, notes, progress) if named is not None else None
         against = named.root if named is not None else against
-        found, gates = _gates(asked, files, side, other)
+        found, gates = _gates(asked, files, side, other, checked.opened.paths)
+        if gates.left_out:
+            notes.append(f"gates are not judged on targets that are deferred: {', '.join(gates.left_out)}")
         there = folders.at(root.absolute().parent).history()
-        approval.siblings(asked, there, side.digest, other.digest if other is not None else None)
+        questions.siblings(asked, there, side.digest, other.digest if other is not None else None)
+        notes += questions.replaced(side.records.lineage.supersedes, there)
     elif checked.judged is not None and checked.judged.claim is not None:
         claim, ladder = checked.judged.claim, checked.opened.read(records.LADDER)
     review = _review(root, files, checked, asked, tuple(notes), earlier, against)
@@ -136,13 +141,16 @@ def _claim(checked: Checked, files: _Files, notes: list[str]) -> tuple[Qualifica
         return checked.judged.claim, checked.opened.read(records.LADDER)
     under = judge_under(checked, *files.ladder)
     assert under is not None
+    sealed = checked.judged.claim.verdict
+    if sealed != under.verdict:
+        notes.append(f"under its sealed limits the root is {sealed}; the policy's ladder decides: {under.verdict}")
     notes += [f"your ladder differs: {d.name} sealed {d.sealed}, yours {d.own}" for d in under.differences]
     return under.claim, under.ladder
 
 
 def _find(asked: Asked, files: _Files, side: Side, folders: _Folders) -> Named | None:
     """The root that is the baseline; None, and said so, where there is none."""
-    needed = any(approval.needs_baseline(gate.rules()) for gate in files.policy.gates)
+    needed = any(questions.needs_baseline(gate.rules()) for gate in files.policy.gates)
     if isinstance(files.baseline, Named):
         return files.baseline
     if files.baseline is None:
@@ -195,19 +203,21 @@ def _baseline(
     plan = other.records.plan
     beside = folders.at(named.root.absolute().parent)
     line = sides.current(beside, side.digest, plan.ladder, plan.candidate.model)
-    approval.freshness(asked, other.digest, line, named.root.name)
-    notes += diff_identity.base_notes(other, side)
+    questions.freshness(asked, other.digest, line, named.root.name)
+    notes += diff_base.base_notes(other, side)
     return other
 
 
-def _gates(asked: Asked, files: _Files, side: Side, other: Side | None) -> tuple[Diff | None, Gates]:
+def _gates(
+    asked: Asked, files: _Files, side: Side, other: Side | None, paths: Collection[str]
+) -> tuple[Diff | None, Gates]:
     """The comparison, and the gates. Without a baseline only bounds on the root's own values can be judged."""
     found = diff.compare(other if other is not None else side, side)
     gates = gate.judge(files.policy, files.digest, found)
     if other is None:
         bounds = tuple(item for item in gates.gates if item.rule.startswith(("at_most", "at_least")))
         gates = msgspec.structs.replace(gates, gates=bounds)
-    approval.gates(asked, gates)
+    questions.gates(asked, gates, paths)
     return (found if other is not None else None), gates
 
 
@@ -250,51 +260,3 @@ def _review(
         if old is not None and earlier is not None
         else None,
     )
-
-
-# --- what is written --------------------------------------------------------------------------------------------------
-
-
-class Places(NamedTuple):
-    """Where a review goes: Markdown, JSON (for ``--earlier``), and the attestation."""
-
-    markdown: Path
-    json: Path
-    attestation: Path
-
-
-def places(root: Path, folder: Path | None) -> Places:
-    """Beside the root, or in ``folder``. Raises ``AskedWrongly`` for a place that is taken, is in the root, or has no folder."""
-    named = root if root.name not in {"", ".."} else root.resolve()
-    where = folder if folder is not None else named.parent
-    if not where.is_dir():
-        raise AskedWrongly(f"{where}: expected a folder to write the review to, got none; make it first")
-    made = Places(*(where / f"{named.name}.{end}" for end in ("review.md", "review.json", "review.intoto.json")))
-    for place in made:
-        attest.check_place(place, root)
-    return made
-
-
-def statement(reviewed: Reviewed, name: str) -> dict[str, Any] | str:
-    """The verification summary of a review, or why there is none: as in ``review.summarise``, a broken copy has a sound root's seal."""
-    verifier = attest.verifier_id(name)
-    if not reviewed.checked.opened.report.ok:
-        return "the root did not verify, and its seal may be that of a sound one"
-    if reviewed.checked.judged is not None and reviewed.checked.judged.undetermined:
-        return reviewed.checked.judged.why
-    if reviewed.claim is None or reviewed.ladder is None:
-        return "the records cannot be read, so there is no verdict"
-    broken = tuple(sorted({fault.rule for fault in reviewed.checked.faults}))
-    judged = attest.Judged(str(reviewed.checked.opened.digest), reviewed.ladder, reviewed.claim, broken)
-    said = reviewed.review
-    about = {
-        "verdict": said.verdict,
-        "policy": {"name": said.policy, "digest": said.policy_digest},
-        "blockers": [blocker.id for blocker in said.blockers],
-    }
-    return attest.summary(judged, verifier, said.reviewed_at, (), about)
-
-
-def encode(reviewed: Reviewed) -> bytes:
-    """The review as JSON, which a later one reads."""
-    return to_json(reviewed.review)

@@ -5,7 +5,8 @@ Steps that the root carries from an earlier one are shown where they would stand
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import TypeVar
 
 import msgspec
 
@@ -26,6 +27,8 @@ from harness.records import (
     from_json,
     step_folder,
 )
+
+T = TypeVar("T")
 
 
 class StepRecords(Record, frozen=True):
@@ -108,8 +111,13 @@ def _gate(read: Read, path: str) -> GateOutcome:
     return from_json(read(path), GateOutcome, path)
 
 
-def merged(lineage: Lineage, read: Read, paths: Collection[str]) -> tuple[Read, Collection[str]]:
-    """The root as if every step that it carries had run here: their files, and artifacts, also by the paths they would then have."""
+def merged(
+    lineage: Lineage, read: Callable[[str], T], paths: Collection[str]
+) -> tuple[Callable[[str], T], Collection[str]]:
+    """The root as if every step that it carries had run here: their files, and artifacts, also by the paths they would then have.
+
+    ``read`` gives the bytes of a path, or anything else of it.
+    """
     moved: dict[str, str] = {}
     for entry in lineage.preserved:
         place = records.origin_folder(entry.origin)

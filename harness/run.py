@@ -6,7 +6,7 @@ crashes is BLOCKED, an interrupt ends the climb but what was measured is sealed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ from harness.prebuilt import pin
 from harness.preserve import Past
 from harness.records import (
     DataFact,
+    DataSource,
     Inputs,
     Outcome,
     Plan,
@@ -41,7 +42,10 @@ LEFT = "what was measured is in {}: look at it if you need to, remove it with qu
 
 
 class Prepared(Record, frozen=True):
-    """All that a climb needs and that could be refused: nothing was measured yet, nothing was written."""
+    """All that a climb needs and that could be refused: nothing was measured yet, nothing was written.
+
+    ``sources`` are the ladder's file and the data that it names beside itself.
+    """
 
     plan: Plan
     ladder_bytes: bytes
@@ -51,6 +55,7 @@ class Prepared(Record, frozen=True):
     prebuilt: dict[str, Path]
     files: dict[str, bytes]
     baseline: Baseline | None = None
+    sources: tuple[Path, ...] = ()
 
 
 class Climbed(Record, frozen=True):
@@ -97,7 +102,20 @@ def prepare(
         prebuilt=paths,
         files=files,
         baseline=beside,
+        sources=(ladder_path, *(base / name for name in _named(asked))),
     )
+
+
+def _named(asked: ladder.Ladder) -> Iterator[str]:
+    """The files of data, pairs and pins that a ladder names. Weights are none: the plan pins each by its digest."""
+    tiers = asked.tiers
+    found = [asked.lock.file if asked.lock is not None else None, tiers.L0.int8.calibration]
+    found.append(tiers.L2.pairs if tiers.L2 is not None else None)
+    ranked = tiers.L3.data if tiers.L3 is not None else None
+    trec = ranked.trec if isinstance(ranked, DataSource) else None
+    found += [ranked] if isinstance(ranked, str) else []
+    found += [trec.queries, trec.docs, trec.qrels, trec.run] if trec is not None else []
+    return (name for name in found if name is not None)
 
 
 def read_ladder(path: Path) -> bytes:
@@ -207,7 +225,9 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
     write = _writer(staging)
     write(records.LADDER, prepared.ladder_bytes)
     write(records.PLAN, plan_bytes)
-    environment = observe(prepared.ladder_folder, every_package=prepared.plan.lock is not None)
+    environment = observe(
+        prepared.ladder_folder, every_package=prepared.plan.lock is not None, sources=prepared.sources
+    )
     write(records.ENVIRONMENT, to_json(environment))
     for path, content in prepared.files.items():
         write(path, content)

@@ -7,7 +7,7 @@ without a file that it cannot have been without.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from evidence.manifest import Fault
@@ -35,8 +35,33 @@ RAW: dict[Tier, tuple[str, ...]] = {
 """Raw samples by tier. A STAGE THAT SEALS ANOTHER FILE NAMES IT HERE, as a pattern of ``fnmatch`` if there may be several
 (``sweep-*.json``), and what derives its numbers must read it: a file that is only listed is not checked."""
 
+LOG_BYTES = 1_000_000
+"""The most of a stream that is kept of a child; what lies between its two halves is left out, and the log says so."""
+
+LIMITS_BYTES = {
+    "*.log": 4 * LOG_BYTES + 1_000,  # what is no UTF-8 is written out, a byte as four characters
+    "steps/*": 1 << 28,  # 67 million float32, or the rows of 50,000 queries at twenty cut-offs
+    "artifacts/*/model.onnx": 1 << 31,  # protobuf allows no more; weights beside it are not read here, only hashed
+    "inputs/*": 1 << 32,  # 50,000 queries of 100 documents of 800 characters
+}
+"""The most bytes that a file may have to be read whole, by pattern of its path; the first that fits counts."""
+
 GRAPH, WEIGHTS = "model.onnx", "model.onnx.data"
 """What an artifact that was built here is made of; a prebuilt one has the names that the plan pins."""
+
+
+def too_large(sizes: Mapping[str, int]) -> tuple[Fault, ...]:
+    """Each file with more bytes than one is read of; also of what is carried from an earlier root. Said before any is read."""
+    return tuple(
+        Fault("Q-FILE", path, f"{path}: expected at most {limit} bytes, got {size}; it is not read")
+        for path, size in sizes.items()
+        if size > LOG_BYTES and (limit := _limit_bytes(path)) is not None and size > limit
+    )
+
+
+def _limit_bytes(path: str) -> int | None:
+    place = path.split("/", 2)[-1] if path.startswith("preserved/") else path
+    return next((limit for pattern, limit in LIMITS_BYTES.items() if fnmatchcase(place, pattern)), None)
 
 
 def unknown(found: RootRecords, paths: Collection[str], foreign: bool) -> Iterator[Fault]:

@@ -34,14 +34,19 @@ class Named(NamedTuple):
 def find(what: Path) -> Named | Path:
     """The root that an argument means, or the folder of roots that it is. Raises ``AskedWrongly``, ``PolicyError``."""
     if what.is_file():
-        pin = parse_pin(read_small(what), what.name)
-        return Named(what.parent / pin.path, pin.digest)
+        return pinned(what)
     if not what.is_dir():
         raise AskedWrongly(
             f"{what}: expected a root, a folder of roots or a file that pins one, got nothing; check the path"
         )
     is_root = (what / SEAL_NAME).exists() or (what / MANIFEST_NAME).exists()
     return Named(what) if is_root else what
+
+
+def pinned(file: Path) -> Named:
+    """The root that a file pins. Raises ``PolicyError``."""
+    pin = parse_pin(read_small(file), file.name)
+    return Named(file.parent / pin.path, pin.digest)
 
 
 def single(folder: Path) -> Line:

@@ -9,7 +9,7 @@ import msgspec
 
 from harness import bounds, data, launch, trec
 from harness.bounds import Selected
-from harness.errors import AskedWrongly
+from harness.errors import AskedWrongly, LadderError
 from harness.group_facts import facts, source_of
 from harness.records import DataFact, DataSource, RerankOptions, TrecFiles
 
@@ -23,20 +23,30 @@ def load(
     """
     asked = bounds.bounds_of(options, seed)
     named = source_of(options.data)
-    if isinstance(options.data, DataSource):
-        files = options.data.trec
-        selected = (
-            launch.load_dataset(options.data, asked, named, on_progress)
-            if files is None
-            else _trec(files, base, asked, named)
-        )
-    elif options.data.endswith(".parquet"):
-        read_bytes(base / options.data, options.data, "a parquet file")
-        selected = launch.load_dataset(base / options.data, asked, named, on_progress)
-    else:
-        groups = data.read_groups(read_bytes(base / options.data, options.data, "a JSONL file"), options.data)
+    source = options.data
+    if isinstance(source, str) and source.endswith(".parquet"):
+        source = DataSource(file=source)
+    if isinstance(source, str):
+        groups = data.read_groups(read_bytes(base / source, source, "a JSONL file"), source)
         selected = _all_read(bounds.select(groups, asked, named), len(groups))
-    return selected.groups, facts(selected, source=named, bounds=asked)
+    elif source.trec is not None:
+        selected = _trec(source.trec, base, asked, named)
+    else:
+        file = None if source.file is None else base / source.file
+        if file is not None:
+            read_bytes(file, named, "a parquet file")
+        selected = launch.load_dataset(source, asked, named, on_progress, file=file)
+    sealed = _as_sealed(selected.groups, named)
+    return sealed, facts(msgspec.structs.replace(selected, groups=sealed), source=named, bounds=asked)
+
+
+def _as_sealed(groups: tuple[data.Group, ...], named: str) -> tuple[data.Group, ...]:
+    """The groups as they are read again once they are sealed, whatever reader made them: what a verifier refuses is refused now."""
+    try:
+        return data.read_groups(data.render_groups(groups), named)
+    except UnicodeEncodeError as error:
+        got = "a lone surrogate, \\ud800 to \\udfff"
+        raise LadderError(f"{named}: expected text that can be written as UTF-8, got {got}; correct it") from error
 
 
 def file_bytes(path: Path) -> bytes:
@@ -60,7 +70,7 @@ def _trec(names: TrecFiles, base: Path, asked: bounds.Bounds, named: str) -> Sel
     files = (names.queries, names.docs, names.qrels, names.run)
     found = trec.read(names, {name: read_bytes(base / name, name, "a file") for name in files})
     selected = _all_read(bounds.select(found.groups, asked, named), len(found.groups))
-    return msgspec.structs.replace(selected, elsewhere=found.elsewhere)
+    return msgspec.structs.replace(selected, elsewhere=found.elsewhere, without_candidates=found.without_candidates)
 
 
 def _all_read(selected: Selected, count: int) -> Selected:

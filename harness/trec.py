@@ -3,7 +3,8 @@
 Formats, as trec_eval and ir_datasets read them: queries and docs are ``id TAB text`` (or JSONL of ``id`` or ``_id``, ``text`` and
 perhaps ``title``, where the file's name ends in ``.jsonl``); qrels are ``query 0 document relevance``; a run is ``query Q0 document
 rank score tag``. Candidates stand by score, the highest first, equal scores as the file has them; the rank column decides nothing,
-as in trec_eval. A document without a judgement, or with a relevance below 0, has gain 0.
+as in trec_eval. A document without a judgement, or with a relevance below 0, has gain 0. What could not be sealed and read again as
+it is (an empty query, a lone surrogate, a relevance beyond what a gain may be) is refused here, where its line is known.
 """
 
 from __future__ import annotations
@@ -13,24 +14,28 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, NoReturn
 
-from harness.data import Doc, Group
+from harness.data import MOST_GAIN, Doc, Group, has_surrogate
 from harness.errors import LadderError
 from harness.records import TrecFiles
 
 
 class Read(NamedTuple):
-    """The groups in the order in which the run first names their queries, and how many relevant documents the run does not name."""
+    """The groups in the order in which the run first names their queries, and what the run does not name.
+
+    ``elsewhere`` counts relevant documents, of queries that it names; ``without_candidates`` judged queries.
+    """
 
     groups: tuple[Group, ...]
     elsewhere: int
+    without_candidates: int
 
 
 def read(names: TrecFiles, content: Mapping[str, bytes]) -> Read:
     """Read the four files; ``content`` is by name. Raises ``LadderError`` with file and line."""
     run = _run(names.run, content[names.run])
     wanted = {document for documents in run.values() for document, _, _ in documents}
-    queries = _texts(names.queries, content[names.queries], set(run))
-    docs = _texts(names.docs, content[names.docs], wanted)
+    queries = _texts(names.queries, content[names.queries], set(run), blank=False)
+    docs = _texts(names.docs, content[names.docs], wanted, blank=True)
     gains = _qrels(names.qrels, content[names.qrels])
     groups = []
     elsewhere = 0
@@ -48,7 +53,7 @@ def read(names: TrecFiles, content: Mapping[str, bytes]) -> Read:
         named = {document for document, _, _ in documents}
         elsewhere += sum(gain > 0 and document not in named for document, gain in judged.items())
         groups.append(Group(query_id=query, query=queries[query], candidates=tuple(candidates)))
-    return Read(tuple(groups), elsewhere)
+    return Read(tuple(groups), elsewhere, without_candidates=len(gains.keys() - run.keys()))
 
 
 def _run(where: str, data: bytes) -> dict[str, list[tuple[str, float, int]]]:
@@ -77,18 +82,23 @@ def _qrels(where: str, data: bytes) -> dict[str, dict[str, float]]:
         query, _, document, relevance = fields
         if document in found.setdefault(query, {}):
             _refuse(where, number, "one judgement of a document for a query", f"{document!r:.60} again")
-        found[query][document] = _number(where, number, "relevance", relevance)
+        gain = _number(where, number, "relevance", relevance)
+        if gain > MOST_GAIN:
+            _refuse(where, number, f"a relevance of at most {MOST_GAIN}", relevance[:60])
+        found[query][document] = gain
     return found
 
 
-def _texts(where: str, data: bytes, wanted: set[str]) -> dict[str, str]:
-    """The texts of the wanted ids. All lines are looked at, so that an id that stands twice is found."""
+def _texts(where: str, data: bytes, wanted: set[str], *, blank: bool) -> dict[str, str]:
+    """The texts of the wanted ids, ``blank`` ones where they may be. All lines are looked at, so that an id that stands twice is found."""
     found: dict[str, str] = {}
     for number, line in _lines(where, data):
         name, text = _record(where, number, line) if where.endswith(".jsonl") else _columns(where, number, line)
         if name in found:
             _refuse(where, number, "each id once", f"{name!r:.60} again")
         if name in wanted:
+            if not blank and not text.strip():
+                _refuse(where, number, "a text", "an empty one" if not text else "blanks alone")
             found[name] = text
     return found
 
@@ -110,6 +120,8 @@ def _record(where: str, number: int, line: str) -> tuple[str, str]:
     name, text, title = row.get("_id", row.get("id")), row.get("text"), row.get("title", "")
     if not isinstance(name, str) or not isinstance(text, str) or not isinstance(title, str):
         _refuse(where, number, "id (or _id) and text, both text", f"the keys {', '.join(map(str, row)) or 'none'}"[:80])
+    if has_surrogate([name, text, title]):
+        _refuse(where, number, "text that can be written as UTF-8", "a lone surrogate, \\ud800 to \\udfff")
     return name, f"{title} {text}".strip()
 
 

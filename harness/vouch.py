@@ -4,7 +4,7 @@
     A-SUBJECT    its one subject is the SHA-256 of this root's ``SEAL``
     A-PREDICATE  its predicate is a test-result v0.1 or a verification_summary v1, with the fields used here
     A-POLICY     a summary was reached under the ladder that is used here
-    A-RESULT     it says what was found here: PASSED (or WARNED) of a PASS, FAILED of anything else
+    A-RESULT     it says what was found here: PASSED (or WARNED) of a PASS, FAILED of anything else, and nothing in it says otherwise
 
 Reads no files. Never raises for what an attestation holds.
 """
@@ -19,7 +19,7 @@ import msgspec
 
 from evidence.manifest import Fault
 from harness import dsse
-from harness.attest import PAYLOAD_TYPE, STATEMENT, SUMMARY, TEST_RESULT, seal_sha256
+from harness.attest import PAYLOAD_TYPE, STATEMENT, SUMMARY, TEST_RESULT, VERDICT, seal_sha256
 from harness.dsse import AttestationError, refuse
 from harness.records import Verdict, parse_json
 
@@ -61,8 +61,18 @@ class _Statement(msgspec.Struct, frozen=True, rename={"type": "_type", "predicat
     predicate: dict[str, Any] = {}
 
 
-class _TestResult(msgspec.Struct, frozen=True):
+class _Own(msgspec.Struct, frozen=True):
+    """What our own extension field repeats in our words."""
+
+    root: str
+    verdict: str
+
+
+class _TestResult(msgspec.Struct, frozen=True, rename="camel"):
     result: Literal["PASSED", "WARNED", "FAILED"]
+    passed_tests: tuple[str, ...] = ()
+    failed_tests: tuple[str, ...] = ()
+    own: _Own | None = msgspec.field(default=None, name=VERDICT)
 
 
 class _Verifier(msgspec.Struct, frozen=True):
@@ -77,6 +87,12 @@ class _Summary(msgspec.Struct, frozen=True, rename="camel"):
     verifier: _Verifier
     policy: _Policy
     verification_result: Literal["PASSED", "FAILED"]
+    own: _Own | None = msgspec.field(default=None, name=VERDICT)
+
+    @property
+    def result(self) -> str:
+        """As a test result calls it."""
+        return self.verification_result
 
 
 def check(
@@ -86,16 +102,17 @@ def check(
     try:
         opened = dsse.open_signed(data, where, trusted)
         statement = _statement(opened, where)
-        result, verifier, policy = _predicate(statement, where)
+        said = _predicate(statement, where)
     except AttestationError as error:
         return (error.fault,)
-    faults = [*_subject(statement, where, root_digest)]
+    faults = [*_subject(statement, said, where, root_digest)]
     if found is not None:
-        faults += _result(where, result, policy, found)
+        faults += _result(where, said, found)
     if faults:
         return tuple(sorted(faults))
     kind = NAMES[statement.predicate_type]
-    return Vouched(where, hashlib.sha256(data).hexdigest(), opened.key, kind, result, verifier)
+    verifier = said.verifier.id if isinstance(said, _Summary) else None
+    return Vouched(where, hashlib.sha256(data).hexdigest(), opened.key, kind, said.result, verifier)
 
 
 def _statement(opened: dsse.Opened, where: str) -> _Statement:
@@ -111,7 +128,9 @@ def _statement(opened: dsse.Opened, where: str) -> _Statement:
     return statement
 
 
-def _subject(statement: _Statement, where: str, root_digest: str | None) -> Iterator[Fault]:
+def _subject(
+    statement: _Statement, said: _TestResult | _Summary, where: str, root_digest: str | None
+) -> Iterator[Fault]:
     """A-SUBJECT. One subject: a statement about several roots would say PASSED of which?"""
     place = f"{where} payload#/subject"
     if root_digest is None:
@@ -123,29 +142,41 @@ def _subject(statement: _Statement, where: str, root_digest: str | None) -> Iter
     elif statement.subject[0].digest.get("sha256") != seal_sha256(root_digest):
         got = statement.subject[0].digest.get("sha256", "no sha256")
         yield refuse("A-SUBJECT", place, expected, f"{got}: it speaks of another root").fault
+    if said.own is not None and said.own.root != root_digest:
+        yield refuse("A-SUBJECT", f"{where} payload#/predicate {VERDICT}", f"root {root_digest}", said.own.root).fault
 
 
-def _predicate(statement: _Statement, where: str) -> tuple[str, str | None, str | None]:
-    """A-PREDICATE: result, verifier and SHA-256 of the policy (both None for a test result)."""
+def _predicate(statement: _Statement, where: str) -> _TestResult | _Summary:
+    """A-PREDICATE."""
     kind, place = statement.predicate_type, f"{where} payload#/predicate"
     if kind not in NAMES:
         raise refuse("A-PREDICATE", f"{place}Type", " or ".join(NAMES), repr(kind))
     try:
         if kind == TEST_RESULT:
-            return msgspec.convert(statement.predicate, _TestResult, strict=True).result, None, None
-        summary = msgspec.convert(statement.predicate, _Summary, strict=True)
+            return msgspec.convert(statement.predicate, _TestResult, strict=True)
+        return msgspec.convert(statement.predicate, _Summary, strict=True)
     except msgspec.ValidationError as error:
         raise refuse("A-PREDICATE", place, f"a {NAMES[kind]}", str(error)) from error
-    return summary.verification_result, summary.verifier.id, summary.policy.digest.get("sha256", "no sha256")
 
 
-def _result(where: str, result: str, policy: str | None, found: Found) -> Iterator[Fault]:
-    """A-POLICY, A-RESULT."""
-    ladder = hashlib.sha256(found.ladder).hexdigest()
-    if policy is not None and policy != ladder:
-        expected = f"a summary under the ladder that is used here, sha256 {ladder}"
-        yield refuse("A-POLICY", where, expected, f"{policy}; give that ladder with --ladder").fault
-        return
-    verdict = found.sealed if policy is None else found.used
-    if (result != "FAILED") != (verdict == "PASS"):
-        yield refuse("A-RESULT", where, f"what was found here, which is {verdict}", f"{result}").fault
+def _result(where: str, said: _TestResult | _Summary, found: Found) -> Iterator[Fault]:
+    """A-POLICY, A-RESULT. A result that its own lists, or our own field, gainsay is no word to rely on."""
+    verdict = found.sealed
+    if isinstance(said, _Summary):
+        ladder, policy = hashlib.sha256(found.ladder).hexdigest(), said.policy.digest.get("sha256", "no sha256")
+        if policy != ladder:
+            expected = f"a summary under the ladder that is used here, sha256 {ladder}"
+            yield refuse("A-POLICY", where, expected, f"{policy}; give that ladder with --ladder").fault
+            return
+        verdict = found.used
+    if (said.result != "FAILED") != (verdict == "PASS"):
+        yield refuse("A-RESULT", where, f"what was found here, which is {verdict}", f"{said.result}").fault
+    elif isinstance(said, _TestResult) and said.result != "FAILED":
+        place = f"{where} payload#/predicate"
+        if said.failed_tests:
+            expected, got = f"no failedTests of a result that is {said.result}", ", ".join(said.failed_tests)
+            yield refuse("A-RESULT", place, expected, got).fault
+        if not said.passed_tests:
+            yield refuse("A-RESULT", place, f"passedTests of a result that is {said.result}", "none").fault
+    if said.own is not None and said.own.verdict != verdict:
+        yield refuse("A-RESULT", f"{where} payload#/predicate {VERDICT}", f"verdict {verdict}", said.own.verdict).fault

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from evidence.manifest import digest_of
-from harness.derive_raw import Read, raw_bytes
+from harness.derive_raw import Read, Size, raw_bytes
 from harness.records import Exit, Plan, Request
 
 Difference = tuple[str, str, object, object]
@@ -18,13 +18,14 @@ class Where(NamedTuple):
     """The root that a step ran in: its plan, a reader of its files, and the BLAKE3 (64 hex) that it sealed a path with, or None.
 
     Of a step that is carried the reader has only what is carried, while the digests are those of the whole earlier root.
-    ``foreign``: it was made by another version of qualify.
+    ``foreign``: it was made by another version of qualify. ``size`` gives the bytes of a file that need not be read for it.
     """
 
     plan: Plan
     read: Read
     sealed: Callable[[str], str | None]
     foreign: bool = False
+    size: Size | None = None
 
     def same(self, path: str) -> bytes | None:
         """The bytes that this root sealed at a path; None where they are not at hand."""

@@ -98,7 +98,7 @@ def _bisect(folder: Path, model: str, adapter: str, channel: Channel) -> int:
 def _eager(step: str, root: Path, model: Path, adapter: Path | None, parent: socket.socket) -> int:
     path = f"{step}/request.json"
     request = from_json((root / path).read_bytes(), Request, path)
-    eager.serve(Job(request, root, model, None, root, lambda *_: None, lambda: None, str, adapter), parent)
+    eager.serve(Job(request, root, model, None, root, lambda *_: None, lambda _: None, str, adapter), parent)
     return 0
 
 
@@ -117,7 +117,7 @@ def _step(
 
     path = f"{step}/request.json"
     request = from_json((root / path).read_bytes(), Request, path)
-    job = Job(request, *folders, channel.progress, channel.memory_written, clean, adapter, baseline)
+    job = Job(request, *folders, channel.progress, channel.written, clean, adapter, baseline)
     if request.tier != "L1":
         gc.set_threshold(*_COLLECT)
     try:

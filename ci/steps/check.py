@@ -1,8 +1,8 @@
 """Verify a root, compare it with a baseline or review it under a policy, and tell the runner.
 
 Settings: ``QUALIFY_BIN`` (an environment without torch), ``ROOT``, ``EXPECT`` (a digest), ``LADDER`` (judge under it), ``BASELINE``,
-``POLICY``, ``REVIEW`` (true: with a policy, `qualify review` answers in place of the comparison), ``PLACE`` (a folder for what is
-written). Writes ``PLACE/report.md``, also the job summary, and prints annotations.
+``POLICY`` (which may pin the baseline), ``REVIEW`` (true: with a policy, `qualify review` answers in place of the comparison), ``PLACE`` (a
+folder for what is written). Writes ``PLACE/report.md``, also the job summary, and prints annotations.
 Outputs: ``digest``, ``verdict``, ``code``, ``markdown``, and ``review``, the folder of a review's files. The step
 does not fail by a verdict; ``decide.py`` does.
 """
@@ -45,7 +45,7 @@ def main() -> int:
         part, code = _review(root, Path(review))
         parts.append(part)
         codes.append(code)
-    elif baseline := runner.setting("BASELINE"):
+    elif baseline := runner.against():
         part, code = _compare(baseline, root)
         parts.append(part)
         codes.append(code)

@@ -6,6 +6,7 @@ The same variables, set by hand, run a step on a laptop; without ``GITHUB_OUTPUT
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -35,6 +36,11 @@ def needed(name: str) -> str:
     if not value:
         refuse(f"{name}: expected a value, got none; set it in the environment")
     return value
+
+
+def against() -> str:
+    """What the root is compared with: ``BASELINE``, else what ``POLICY`` pins (``qualify`` refuses one that pins nothing); or empty."""
+    return setting("BASELINE") or setting("POLICY")
 
 
 def refuse(message: str) -> NoReturn:
@@ -78,6 +84,11 @@ def fenced(text: str) -> str:
     while fence in text:
         fence += "`"
     return f"{fence}text\n{text.rstrip()}\n{fence}\n"
+
+
+def inert(text: str) -> str:
+    """Text of a root as one line of ASCII that no runner takes for a command, where the line does not begin with it."""
+    return json.dumps(text)[1:-1].replace("##[", "#\\u0023[")
 
 
 def worst(*codes: int) -> int:

@@ -35,7 +35,7 @@ LESS = frozenset(
 MORE = frozenset(
     """
     raw_logits export_repeat_equal adapter_head_equal
-    ratio_pairs_per_s ratio_eager
+    ratio_pairs_per_s ratio_eager own_node_share
     pairs_per_s end_to_end_pairs_per_s load_pairs_per_s sweep_pairs_per_s
     pearson spearman kendall_tau_b top_1_agreement top_10_agreement order_kept cosine sqnr_db padding_id_agrees
     ndcg_at_10 mrr_at_10 map recall_at_10 precision_at_10 hit_at_10
@@ -51,9 +51,9 @@ NEITHER = frozenset(
     external_files realised_precision half_range_constants provider_nodes own_provider_nodes
     optimised_nodes
     calls sampling_ended_by p50_interval_ratio outliers drift_ratio involuntary_switches baseline_rss_bytes tokenise_share
-    load_average_before load_average busy_share busy_processes stolen_share cpu_pressure_share cpu_mhz
+    load_average_before busy_share_before stolen_share_before load_average busy_share busy_processes stolen_share cpu_pressure_share cpu_mhz
     pairs gap_step distinct_logits effective_length truncated_pairs segment_gap_reference segment_gap_runtime
-    adapter_effect
+    adapter_effect sweep_longest_tokens
     groups judged_groups scored_pairs row_ndcg_at_10 row_mrr_at_10 row_map sentinel
     """.split()  # noqa: SIM905 - a list of quoted names would be three times as long
 )

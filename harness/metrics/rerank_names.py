@@ -108,6 +108,26 @@ def is_drop(name: str) -> bool:
     return is_ranking(name) and name.endswith("_drop")
 
 
+_WORDS = {
+    "ndcg": "nDCG",
+    "mrr": "MRR",
+    "map": "MAP",
+    "overlap": "overlap",
+    "kendall_tau_b_by_query": "Kendall tau-b by query",
+}
+
+
+def spoken(name: str) -> str:
+    """A ranking metric as people call it: ``nDCG@5 drop``, ``MAP``, ``recall@3 worst``."""
+    if name in _WORDS:
+        return _WORDS[name]
+    base, _, kind = name.partition("_at_")
+    k, _, kind = kind.partition("_") if kind else ("", "", "")
+    if not k:
+        base, _, kind = name.partition("_")
+    return f"{_WORDS.get(base, base)}{f'@{k}' if k else ''}{' ' if kind else ''}{kind.replace('_', ' ')}"
+
+
 def asked(limits: Iterable[str]) -> tuple[str, ...]:
     """The ranking metrics that some limits need: those named, also for a sentinel."""
     plain = (found[2] if (found := SENTINEL.fullmatch(name)) else name for name in limits)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from harness.records import DataFact, Plan, PlannedTarget, Tier
-from harness.report import view, wording
+from harness.report import reproduce, view, wording
 from harness.report.markup import Html, code, details, el, facts, join, table
 from harness.root import RootRecords
 
@@ -152,9 +152,13 @@ def _verify(records: RootRecords, digest: str) -> Iterator[Html]:
     yield el("pre", _lines(f"qualify verify ROOT --expect {digest}"))
     yield el("p", "Any BLAKE3 tool can check the files, and a verifier without the harness can check the seal:")
     yield el("pre", _lines("(cd ROOT && b3sum --check MANIFEST.b3)\npython -m evidence.verify ROOT"))
-    own = "" if records.plan.candidate.revision else " --model DIR"
-    yield el("p", "Climb the same ladder again:")
-    yield el("pre", _lines(f"qualify run ROOT/ladder.yaml{own}"))
+    found = reproduce.reproduce(records)
+    origin = (" (", code(found.origin), ")") if found.origin else ()
+    yield el("p", found.where, *origin, ", climb it again:")
+    yield el("pre", _lines("\n".join(found.commands)))
+    yield el("ul", *(el("li", line) for line in found.placeholders))
+    if found.warning:
+        yield el("p", found.warning, class_="note")
     yield el(
         "p",
         "Without a digest kept elsewhere, or a signature, a root is only shown to agree with itself.",

@@ -6,9 +6,8 @@ the runner's toolkit does: ``%``, CR and LF in a message, and ``:`` and ``,`` to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from harness.judge import WORST_FIRST
+from harness.judge_rerank import SMOKE
 from harness.records import Verdict
 from harness.report.cases import Account, Case
 from harness.report.escape import shorten, visible
@@ -20,7 +19,7 @@ KINDS: dict[Verdict, str] = {"FAIL": "error", "BLOCKED": "warning", "INCONCLUSIV
 
 
 def render(account: Account) -> str:
-    """The lines; nothing for a root in which all is PASS."""
+    """The lines; nothing for a root in which all is PASS, but that an L3 is a functional smoke test is said once for each target."""
     open_ = [case for case in account.cases if case.verdict != "PASS"]
     open_.sort(key=lambda case: WORST_FIRST.index(case.verdict))
     shown: dict[str, int] = {}
@@ -29,13 +28,16 @@ def render(account: Account) -> str:
         kind = KINDS[case.verdict]
         shown[kind] = shown.get(kind, 0) + 1
         if shown[kind] <= MOST:
-            lines += _lines(account, case, kind)
+            lines.append(_line(account, case, kind, case.verdict, f"{case.name}: {case.said}"))
+    smoke = {case.suite: case for case in account.cases if case.smoke}
+    left = MOST - shown.get("notice", 0)
+    lines += [_line(account, case, "notice", SMOKE, case.smoke) for case in [*smoke.values()][: max(0, left)]]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _lines(account: Account, case: Case, kind: str) -> Iterator[str]:
-    title = _property(shorten(f"{case.verdict} {account.ladder} {case.suite} {case.group}", 200))
-    yield f"::{kind} title={title}::{_message(shorten(f'{case.name}: {case.text}', 1000))}"
+def _line(account: Account, case: Case, kind: str, what: str, text: str) -> str:
+    title = _property(shorten(f"{what} {account.ladder} {case.suite} {case.group}", 200))
+    return f"::{kind} title={title}::{_message(shorten(text, 1000))}"
 
 
 def _message(text: str) -> str:

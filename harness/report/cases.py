@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from harness.judge_rerank import smoke
 from harness.records import TIER_NAMES, TIERS, Outcome, Qualification, Tier, Verdict, gate_folder, step_folder
 from harness.report import wording
 
@@ -17,12 +18,14 @@ BUNDLE = "evidence"
 
 
 _GROUPS = {"gate": "gate", "lock": "packages", "package": "packages", "deferred": "deferred"}
+_GROUPS |= {"identity": "identity", "review": "review", "cover": "coverage"}
 
 
 class Case(NamedTuple):
     """One thing that was judged. ``suite`` is a target or ``BUNDLE``, ``path`` the root-relative evidence.
 
     ``rule`` is what a tool groups by: a metric without its parameter, a rule of the verifier, or the verdict of a whole step.
+    ``smoke`` says why the step is a functional smoke test; empty where it is none.
     """
 
     suite: str
@@ -32,11 +35,21 @@ class Case(NamedTuple):
     verdict: Verdict
     text: str
     path: str
+    smoke: str = ""
+
+    @property
+    def said(self) -> str:
+        """The text, and behind it that the step is a smoke test, where it is one."""
+        return "; ".join(filter(None, (self.text, self.smoke)))
 
     @property
     def group(self) -> str:
         """E.g. ``L2 parity``; what the rule says for one that is of no tier."""
-        return f"{self.tier} {TIER_NAMES[self.tier]}" if self.tier is not None else _GROUPS.get(self.rule, BUNDLE)
+        return (
+            f"{self.tier} {TIER_NAMES[self.tier]}"
+            if self.tier is not None
+            else _GROUPS.get(self.rule.partition(".")[0], BUNDLE)
+        )
 
 
 class Account(NamedTuple):
@@ -71,9 +84,12 @@ def _step(target: str, tier: Tier, verdict: Verdict, outcome: Outcome | None) ->
     if outcome is None or verdict == "NOT_RUN":
         yield Case(target, tier, "step", "step", "NOT_RUN", wording.MEANINGS["NOT_RUN"], path)
         return
+    label = smoke(outcome.findings) if tier == "L3" else ""
     for finding in outcome.findings:
         rule = finding.metric.partition(".")[0]
-        yield Case(target, tier, finding.metric, rule, finding.verdict, finding.text, f"{path}/measurements.json")
+        yield Case(
+            target, tier, finding.metric, rule, finding.verdict, finding.text, f"{path}/measurements.json", label
+        )
     if not outcome.findings:
         yield Case(target, tier, "step", "step", verdict, outcome.reason, f"{path}/outcome.json")
 

@@ -6,10 +6,11 @@ import math
 import shlex
 from collections.abc import Iterator
 
+from harness.diff_base import UNSEEN
 from harness.diff_values import About, Compared, Diff, StepDiff
 from harness.gate import Gates
 from harness.records import TIER_NAMES, Tier, Value
-from harness.report import wording
+from harness.report import view, wording
 from harness.report.parts import Part
 
 SIGNS = {"REGRESSION": "✗", "INCOMPARABLE": "≠", "INCONCLUSIVE": "?", "OK": "✓"}
@@ -21,8 +22,13 @@ SHORT = 26
 def headline(found: Diff, gates: Gates | None) -> str:
     """One sentence: the verdict of the gates, or what was lost and gained."""
     if gates is None:
-        lost, gained = (sum(step.state == word for step in found.steps) for word in ("lost", "gained"))
-        moved = f"{lost} tiers lost, {gained} gained" if lost or gained else "no verdict lost or gained"
+        every = [one.state for one in found.beside] + [step.state for step in found.steps]
+        lost, gained = every.count("lost"), every.count("gained")
+        moved = (
+            f"{lost} verdict{'' if lost == 1 else 's'} lost, {gained} gained"
+            if lost or gained
+            else "no verdict lost or gained"
+        )
         return f"compared: {moved}; {NO_POLICY}"
     count = {verdict: sum(gate.verdict == verdict for gate in gates.gates) for verdict in SIGNS}
     said = ", ".join(f"{number} {verdict}" for verdict, number in count.items() if number)
@@ -33,7 +39,7 @@ def parts(found: Diff, gates: Gates | None) -> Iterator[Part]:
     """The whole answer in order; parts with nothing to say are left out."""
     if gates is not None:
         rows = tuple((f"{SIGNS[g.verdict]} {g.verdict}", g.what, g.target, g.rule, g.reason) for g in gates.gates)
-        yield Part("Gates", head=("Verdict", "Of", "Target", "Rule", "Why"), rows=rows)
+        yield Part("Gates", _left_out(gates), head=("Verdict", "Of", "Target", "Rule", "Why"), rows=rows)
     yield Part(
         "Sides", head=("Side", "Root", "Digest", "Ladder", "Model", "Verdict", "Coverage"), rows=tuple(_sides(found))
     )
@@ -44,6 +50,11 @@ def parts(found: Diff, gates: Gates | None) -> Iterator[Part]:
         yield from _figures(found, tier)
     yield from _moved(found)
     yield from _refresh(found)
+
+
+def _left_out(gates: Gates) -> tuple[str, ...]:
+    names = ", ".join(gates.left_out)
+    return (f"not judged, since the candidate's climb left them to another: {names}",) if names else ()
 
 
 def _sides(found: Diff) -> Iterator[tuple[str, ...]]:
@@ -60,11 +71,13 @@ def _coverage(side: About) -> str:
 
 def _verdicts(found: Diff) -> Iterator[Part]:
     order = ("lost", "gained", "changed")
-    moved = sorted((step for step in found.steps if step.state != "same"), key=lambda step: order.index(step.state))
-    rows = tuple((step.state, named(step), _tier(step.tier), step.baseline, step.candidate) for step in moved)
-    same = len(found.steps) - len(moved)
+    moved = [(one.state, "all", one.name, one.baseline, one.candidate) for one in found.beside if one.state != "same"]
+    beside = len(moved)
+    moved += [(s.state, named(s), _tier(s.tier), s.baseline, s.candidate) for s in found.steps if s.state != "same"]
+    rows = tuple(sorted(moved, key=lambda row: order.index(row[0])))
+    same = len(found.steps) - (len(moved) - beside)
     lines = (f"{same} of {len(found.steps)} steps have the same verdict",) if same or not rows else ()
-    yield Part("Verdicts", lines, ("", "Target", "Tier", "Baseline", "Candidate") if rows else (), rows)
+    yield Part("Verdicts", lines, ("", "Target", "Of", "Baseline", "Candidate") if rows else (), rows)
 
 
 def _identity(found: Diff) -> Iterator[Part]:
@@ -74,6 +87,7 @@ def _identity(found: Diff) -> Iterator[Part]:
     )
     lines = [f"identical: {', '.join(found.same)}"] if found.same else []
     lines += [f"not told by both sides: {', '.join(found.unknown)}"] if found.unknown else []
+    lines += found.notes
     yield Part("Identity", tuple(lines), ("Part", "Target", "What", "Baseline", "Candidate") if rows else (), rows)
 
 
@@ -100,7 +114,8 @@ def _figures(found: Diff, tier: Tier) -> Iterator[Part]:
     for step in steps:
         if step.why_not:
             lines.append(f"{named(step)}: INCOMPARABLE: {step.why_not}")
-        same = sum(item.same or _unknown(item) for item in step.compared)
+        lines += _ranked(step)
+        same = sum(item.same or (_unknown(item) and not item.smoke) for item in step.compared)
         if same:
             count = "all" if same == len(step.compared) else f"{same} of"
             lines.append(f"{named(step)}: {count} {len(step.compared)} figures identical")
@@ -118,6 +133,16 @@ def _figures(found: Diff, tier: Tier) -> Iterator[Part]:
     yield from tables
 
 
+def _ranked(step: StepDiff) -> Iterator[str]:
+    """What L3 ranked on either side, and why its figures are no claim, if so."""
+    sides = (step.baseline_bounds, step.candidate_bounds)
+    if any(sides):
+        both = sides[0] if sides[0] == sides[1] else " and ".join(side or "nothing" for side in sides)
+        yield f"{named(step)}: on {both}"
+    if step.smoke:
+        yield f"{named(step)}: {step.smoke}. {view.NOT_SHOWN}"
+
+
 def _unknown(item: Compared) -> bool:
     """Neither side knows it, which is no difference."""
     return item.baseline is None and item.candidate is None
@@ -129,8 +154,8 @@ def _value(value: Value, item: Compared) -> str:
 
 def change(item: Compared) -> str:
     """By how much a figure differs, with its interval, and whether that is better or worse."""
-    if item.why_not:
-        return "INCOMPARABLE"
+    if item.why_not or item.smoke:
+        return "INCOMPARABLE" if item.why_not else "not shown"
     if item.difference is None:
         return "changed"
     if item.ratio is not None and item.ratio_interval is not None:
@@ -206,7 +231,9 @@ def _refresh(found: Diff) -> Iterator[Part]:
     if refresh.touched:
         lines.append(f"touches {', '.join(refresh.touched)}")
     lines.append(f"can be preserved: {', '.join(refresh.preserved) or 'nothing'}")
-    if not refresh.touched:
+    if any(name.startswith("harness.") for name in refresh.moved):
+        lines.append(f"the harness is another commit: {UNSEEN}, so it counts for no stage here")
+    elif not refresh.touched:
         lines.append("nothing has to run again")
     commands = (shlex.join(refresh.command),) if refresh.command else ()
     yield Part("What the base touches", tuple(lines), commands=commands)

@@ -37,6 +37,8 @@ def _line(line: Line) -> Iterator[str]:
         at = f" at {line.revision}" if line.revision else ""
         yield from wrapped("", f"{line.ended_at}  {line.ladder}: {line.model}{at}")
         yield from wrapped("targets", ", ".join(f"{t} {wording.WORDS[v]}" for t, v in line.targets.items()))
+        for label in dict.fromkeys(line.smoke.values()):
+            yield from wrapped("smoke", label)
         for digest, reason in line.supersedes:
             yield from wrapped("replaces", f"{digest}: {reason}")
         for digest, steps in line.preserved:

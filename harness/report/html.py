@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from harness.derive_raw import Read
 from harness.records import PlannedTarget, Tier
-from harness.report import about, escape, sections, view, wording
+from harness.report import about, escape, sections, view, view_figures, wording
 from harness.report.live import duration
 from harness.report.markup import Html, code, el, facts, head, join, table, text
 from harness.report.sections import verdict
@@ -21,8 +21,8 @@ FOOT = (
     " Percentiles are Hyndman and Fan's type 7: linear between the closest ranks."
 )
 
-_KEY: dict[Tier, str] = {"L0": "payload_bytes", "L1": "p50_ms", "L2": "max_abs_gap", "L3": "ndcg_at_10"}
-_KEY_WORDS: dict[Tier, str] = {"L0": "", "L1": "p50 ", "L2": "max gap ", "L3": "nDCG@10 "}
+_BARE = frozenset({"payload"})
+"""Labels of key figures that a reader of the ladder does not need."""
 
 
 def render(records: RootRecords, read: Read, paths: Collection[str], digest: str) -> str:
@@ -107,9 +107,11 @@ def _rung(records: RootRecords, target: PlannedTarget, tier: Tier) -> Html:
     claim = view.claims(records).get(target.name)
     found = claim.tiers.get(tier, "NOT_RUN") if claim else "NOT_RUN"
     smoke = tier == "L3" and view.smoke(records, target.name)
-    key = None if smoke else view.measurement(records, target.name, tier, _KEY[tier])
+    label, metric = view_figures.figures(tier, [target]).shown[0]
+    key = None if smoke else view.measurement(records, target.name, tier, metric)
     took = view.seconds(records, target.name, tier)
-    lines = [f"{_KEY_WORDS[tier]}{wording.measured(key, interval=False)}"] if key else []
+    word = "" if label in _BARE else f"{label} "
+    lines = [f"{word}{wording.measured(key, interval=False)}"] if key else []
     bounds = view.bounds(records, target.name) if tier == "L3" else None
     lines += [f"on {bounds}"] if bounds else []
     lines += [f"in {duration(took)}"] if took is not None else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
+from harness.judge_rerank import SMOKE
 from harness.report.cases import Account, Case
 from harness.report.escape import visible
 
@@ -31,16 +32,18 @@ def render(account: Account) -> bytes:
 
 def _suite(account: Account, name: str, group: str, cases: list[Case], seconds: float) -> ET.Element:
     skipped = sum(case.verdict == "NOT_RUN" for case in cases)
+    label = cases[0].smoke
     suite = ET.Element(
         "testsuite",
         _counts(cases),
-        name=visible(f"{name} {group}"),
+        name=visible(f"{name} {group}{f' ({SMOKE})' if label else ''}"),
         skipped=str(skipped),
         time=_time(seconds),
         timestamp=visible(account.started_at).partition(".")[0].removesuffix("Z"),
     )
     properties = ET.SubElement(suite, "properties")
-    for key, value in (("ladder", account.ladder), ("root_digest", account.digest)):
+    smoke = (("smoke", label),) if label else ()
+    for key, value in (("ladder", account.ladder), ("root_digest", account.digest), *smoke):
         ET.SubElement(properties, "property", name=key, value=visible(value))
     for case in cases:
         suite.append(_case(account, case))
@@ -52,7 +55,7 @@ def _case(account: Account, case: Case) -> ET.Element:
     made = ET.Element("testcase", name=visible(case.name), classname=classname, time="0")
     kind = {"FAIL": "failure", "BLOCKED": "error", "INCONCLUSIVE": "error", "NOT_RUN": "skipped"}.get(case.verdict)
     if kind is not None:
-        said = visible(case.text)
+        said = visible(case.said)
         told = (
             {"message": said, "type": case.verdict} if kind != "skipped" else {}
         )  # that dialect has no attribute there

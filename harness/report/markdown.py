@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.records import PlannedTarget, Tier
-from harness.report import escape, view, view_figures, view_perf, wording
+from harness.report import escape, reproduce, view, view_figures, view_perf, wording
 from harness.report.live import duration
 from harness.root import RootRecords
 
@@ -15,8 +15,8 @@ MOST_PACKAGES = 50
 """Rows of packages that differ from a lock; the root holds all of them."""
 
 
-def render(records: RootRecords, digest: str) -> str:
-    """The whole report. ``digest`` is the root digest, ``blake3:`` and 64 hex."""
+def render(records: RootRecords, digest: str, delta: str = "") -> str:
+    """The whole report. ``digest`` is the root digest, ``blake3:`` and 64 hex; ``delta`` a comparison as Markdown, if there is one."""
     parts = [
         *_summary(records, digest),
         *_problems(records),
@@ -26,6 +26,7 @@ def render(records: RootRecords, digest: str) -> str:
     ]
     for tier in view.tiers(records.plan):
         parts += _figures(records, tier)
+    parts += [delta.rstrip()] if delta else []
     parts += ["### Reproduce", *_reproduce(records, digest)]
     return "\n\n".join(parts) + "\n"
 
@@ -50,7 +51,7 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
     ]
     if plan.inputs.groups is not None:
         data = plan.inputs.groups
-        bounds = f"bounds: {_code(wording.bounds(data.bounds))}"
+        bounds = f"bounds: {_code(wording.bounds(data.bounds))}; {view.time_limit(plan)}"
         lines.append(f"- Ranked data: {_code(data.source)}, {bounds}, digest {_code(data.digest)}")
         lines += [f"  - {_code(note)}" for note in data.notes]
     if plan.inputs.baseline is not None:
@@ -140,23 +141,33 @@ def _tier_cell(records: RootRecords, target: PlannedTarget, tier: Tier) -> str:
 
 def _figures(records: RootRecords, tier: Tier) -> Iterator[str]:
     """One table a tier, one row a target that was measured; bounds beside every L3 figure."""
-    rows = []
+    rows, shown = [], view_figures.figures(tier, records.plan.targets).shown
     for target in records.plan.targets:
-        found = dict(view_figures.key_figures(records, target.name, tier))
         smoke = view.smoke(records, target.name) if tier == "L3" else ""
-        if found or smoke:
-            cells = [_plain(found.get(label, "–")) for label, _ in view_figures.KEY_FIGURES[tier]]
+        found = {} if smoke else {m.metric: m for m in view.measurements(records, target.name, tier)}
+        if smoke or any(metric in found for _, metric in shown):
+            cells = [_plain(wording.measured(found[metric])) if metric in found else "–" for _, metric in shown]
             limits = [str(view.bounds(records, target.name) or "unknown")] if tier == "L3" else []
             rows.append((_code(target.name), *cells, *limits))
     if rows:
-        labels = [label for label, _ in view_figures.KEY_FIGURES[tier]]
+        labels = [label for label, _ in shown]
         yield f"### {_HEADS[tier]} ({tier})"
         yield _table(("Target", *labels, *(["On"] if tier == "L3" else [])), rows)
         if tier == "L1":
+            yield from _placement(records)
             yield from _comparisons(records)
             yield from _load(records)
         if tier == "L3":
             yield from _scorers(records)
+
+
+def _placement(records: RootRecords) -> Iterator[str]:
+    """What the runtime made of each graph that stores numbers of another precision, which is why it is as fast as it is."""
+    found = [(target.name, view_perf.placement(records, target)) for target in records.plan.targets]
+    rows = [(_code(name), _plain(said)) for name, said in found if said]
+    if rows:
+        yield "The graph that was timed:"
+        yield _table(("Target", "Casts and placement"), rows)
 
 
 def _comparisons(records: RootRecords) -> Iterator[str]:
@@ -202,12 +213,14 @@ def _scorers(records: RootRecords) -> Iterator[str]:
 
 
 def _reproduce(records: RootRecords, digest: str) -> Iterator[str]:
-    yield "Inside a copy of the root, check the evidence and judge it again; then run the same ladder:"
-    yield (
-        f"```sh\nqualify verify . --expect {_hex_only(digest)}\nb3sum --check MANIFEST.b3\nqualify run ladder.yaml\n```"
-    )
-    if records.plan.candidate.revision is None:
-        yield "The candidate is a folder: give it with `--model DIR`; its digest must be the one above."
+    yield "Inside a copy of the root, check the evidence and judge it again:"
+    yield f"```sh\nqualify verify . --expect {_hex_only(digest)}\nb3sum --check MANIFEST.b3\n```"
+    found = reproduce.reproduce(records)
+    yield f"{found.where}{f' ({_code(found.origin)})' if found.origin else ''}, climb it again:"
+    yield "\n".join(("```sh", *found.commands, "```"))
+    yield "\n".join(f"- {line}" for line in found.placeholders)
+    if found.warning:
+        yield f"> {found.warning}"
 
 
 def _hex_only(digest: str) -> str:

@@ -51,11 +51,11 @@ def _rows(part: Part) -> Iterator[str]:
         yield from textwrap.wrap(said, WIDTH, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
 
 
-def markdown(headline: str, parts: Iterable[Part]) -> str:
-    """The answer for a pull request or a job summary; the same values give the same bytes."""
-    found = [f"## {_inert(headline)}"]
+def markdown(headline: str, parts: Iterable[Part], level: int = 2) -> str:
+    """The answer for a pull request or a job summary; the same values give the same bytes. ``level`` is that of its heading."""
+    found = [f"{'#' * level} {_inert(headline)}"]
     for part in parts:
-        found.append(f"### {_inert(part.title)}")
+        found.append(f"{'#' * (level + 1)} {_inert(part.title)}")
         if part.lines:
             found.append("\n".join(f"- {_inert(line)}" for line in part.lines))
         if part.rows:
@@ -90,7 +90,8 @@ def _section(part: Part, number: int) -> Html:
     children += [el("p", escape.shorten(line, CELL)) for line in part.lines]
     if part.rows:
         rows = [[_cell(escape.shorten(cell, CELL)) for cell in row] for row in part.rows]
-        children.append(table(part.title, part.head, rows, "stack"))
+        count = f"{len(rows)} row{'' if len(rows) == 1 else 's'}"  # the section has the title alone as its name already
+        children.append(table(f"{part.title}: {count}", part.head, rows, "stack"))
     if part.commands:
         children.append(el("pre", join(map(code, part.commands), "\n"), tabindex=0))
     return el("section", *children, id=f"part-{number}", aria_labelledby=f"part-{number}-name")

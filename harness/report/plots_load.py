@@ -13,7 +13,7 @@ _LINES = ((ACCENT, "-"), (SECOND, "-"), (MUTED, "-"), (ACCENT, "--"), (SECOND, "
 
 
 def sweep(cells: Sequence[Cell], mark: str) -> Html | None:
-    """Median over candidates, a line for each length; bars span the micro-batches and threads of the same candidates and length.
+    """Median over candidates, a line for each length at which pairs are cut; bars span the micro-batches and threads of the same two.
 
     None when no cell has a median.
     """
@@ -33,7 +33,7 @@ def sweep(cells: Sequence[Cell], mark: str) -> Html | None:
             axes.vlines(xs, best, [max(found[x]) for x in xs], color=color, lw=3, alpha=0.35)
             axes.plot(xs, best, marker="o", ms=3, lw=1.2, ls=dash, color=color)
             axes.annotate(
-                f"{length} tokens",
+                f"cut at {length}",
                 (xs[-1], best[-1]),
                 xytext=(6, 0),
                 textcoords="offset points",

@@ -23,6 +23,9 @@ _WORDS = {
     "lock": "The installed packages against the lock.",
     "package": "An installed package against the lock.",
     "deferred": "A target that was not climbed.",
+    "identity": "A part of the identity that a policy forbids to change.",
+    "review": "A question of qualify review; see docs/reference/review.md.",
+    "cover": "A target that the roots should bring to its goal together, or a root that counts for no ladder.",
 }
 _SAFE = re.compile(r"[^A-Za-z0-9._/-]")
 
@@ -44,7 +47,13 @@ def render(account: Account) -> bytes:
                     }
                 },
                 "automationDetails": {"id": f"qualify/{visible(account.ladder)}/"},
-                "properties": {"ladder": visible(account.ladder), "rootDigest": visible(account.digest)},
+                "properties": {
+                    "ladder": visible(account.ladder),
+                    "rootDigest": visible(account.digest),
+                    "smoke": [
+                        visible(label) for label in dict.fromkeys(filter(None, (c.smoke for c in account.cases)))
+                    ],
+                },
                 "results": [_result(account, case, rules.index(case.rule)) for case in open_],
                 "columnKind": "unicodeCodePoints",
             }
@@ -55,9 +64,8 @@ def render(account: Account) -> bytes:
 
 def _rule(rule: str) -> dict[str, Any]:
     known = catalogue.find(rule) or catalogue.METRICS.get(rule)
-    meaning = (
-        known.meaning if known is not None else _WORDS.get(rule, "A rule of the verifier; see evidence/FORMAT.md.")
-    )
+    words = _WORDS.get(rule.partition(".")[0], "A rule of the verifier; see evidence/FORMAT.md.")
+    meaning = known.meaning if known is not None else words
     return {"id": visible(rule), "shortDescription": {"text": visible(meaning)}}
 
 
@@ -68,7 +76,7 @@ def _result(account: Account, case: Case, rule: int) -> dict[str, Any]:
         "ruleIndex": rule,
         "level": _LEVELS[case.verdict],
         "kind": "fail",
-        "message": {"text": visible(f"{place}: {case.verdict}: {case.name}: {case.text}")},
+        "message": {"text": visible(f"{place}: {case.verdict}: {case.name}: {case.said}")},
         "locations": [
             {
                 "physicalLocation": {

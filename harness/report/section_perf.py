@@ -26,6 +26,9 @@ def perf(records: RootRecords, source: Source, name: str, mark: str) -> Iterator
     if isinstance(memory, MemoryRaw):
         events = samples.events_ms if isinstance(samples, PerfRaw) else {}
         drawn.append(plots.memory(memory.at_ms, memory.rss_bytes, events, mark))
+    placed = view_perf.placement(records, next(planned for planned in records.plan.targets if planned.name == name))
+    if placed:
+        yield el("p", f"The graph that was timed: {placed}.")
     for warning in view_perf.warnings(records, name):
         yield el("p", warning, class_="note")
     yield from plotted(drawn, samples, memory)

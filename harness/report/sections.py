@@ -39,19 +39,30 @@ def verdict(found: Verdict) -> Html:
     return el("span", wording.sign(found), class_=f"v {found}", title=wording.MEANINGS[found])
 
 
-def findings(found: Sequence[Finding], caption: str) -> Html:
-    """Findings with limit, value and margin, worst first."""
+def findings(found: Sequence[Finding], caption: str, *, smoke: bool = False) -> Html:
+    """Findings with limit, value and margin, worst first.
+
+    Of a smoke test a limit on the ranking that was met is shown without its figure, which would be read as a claim; one that was not
+    met has its figure, since that says why.
+    """
     rows = [
         (
             join([code(finding.metric), el("span", _meaning(finding.metric), class_="why")]),
             verdict(finding.verdict),
             wording.limit(finding.limit, wording.unit_of(finding.metric)),
-            _found(finding),
-            _margin(finding),
+            *((_WITHHELD, "–") if smoke and _claims(finding) else (_found(finding), _margin(finding))),
         )
         for finding in sorted(found, key=lambda finding: view.severity(finding.verdict))
     ]
     return table(caption, ("Metric", "Verdict", "Limit", "Found", "Margin"), rows, "stack")
+
+
+_WITHHELD = f"not shown: {view.SMOKE}"
+
+
+def _claims(finding: Finding) -> bool:
+    """Whether the figure of an L3 finding would be read as accuracy: the artifact's, or that of a scorer beside it."""
+    return finding.verdict == "PASS" and (is_ranking(finding.metric) or "." in finding.metric)
 
 
 def _found(finding: Finding) -> Html:
@@ -85,9 +96,10 @@ def _tier(records: RootRecords, source: Source, planned: PlannedTarget, tier: Ti
     outcome = records.steps[planned.name, tier].outcome
     yield _tier_head(tier, outcome.verdict)
     bounds = view.bounds(records, planned.name) if tier == "L3" else None
+    smoke = tier == "L3" and bool(view.smoke(records, planned.name))
     if bounds is not None:
         said = f" {bounds.smoke}. {view.NOT_SHOWN}" if bounds.smoke else ""
-        yield el("p", f"On {bounds}.", said, class_="note" if bounds.smoke else None)
+        yield el("p", f"On {bounds}; {view.time_limit(records.plan)}.", said, class_="note" if bounds.smoke else None)
     figures = view_figures.key_figures(records, planned.name, tier)
     figures += view_figures.comparisons(records, planned.name) if tier == "L1" else []
     if figures:
@@ -96,7 +108,7 @@ def _tier(records: RootRecords, source: Source, planned: PlannedTarget, tier: Ti
         open_ = sum(finding.verdict != "PASS" for finding in outcome.findings)
         summary = f"{len(outcome.findings)} findings, {f'{open_} not PASS' if open_ else 'all PASS'}"
         caption = f"Findings of {view.tier_name(tier)} on {planned.name}, worst first"
-        yield details(summary, findings(outcome.findings, caption), open_=bool(open_))
+        yield details(summary, findings(outcome.findings, caption, smoke=smoke), open_=bool(open_))
     elif outcome.reason:
         yield el("p", escape.shorten(outcome.reason, 2000))
     yield from _DRAWN[tier](records, source, planned.name, f"{place}")

@@ -42,10 +42,13 @@ def render(records: RootRecords, *, digest: str, path: str) -> Group:
     head = Text(wording.sign(claim.verdict), STYLES[claim.verdict])
     head.append(f"  {escape.terminal(plan.ladder)}", "bold").append(f": {view.headline(records)}", "default")
     parts: list[RenderableType] = [head, Text()]
-    parts += [_beside(item) for item in view.beside(records)]
+    beside = view.beside(records)
+    parts += [_beside(item) for item in beside if item.verdict != "PASS"]
     for problem in view.problems(records):
         parts += [_problem(problem), Text()]
     parts += [_ladder(records), Text()]
+    passed = [_beside(item) for item in beside if item.verdict == "PASS"]
+    parts += [*passed, Text()] if passed else []
     for target in plan.targets:
         parts += _figures(records, target)
     parts += [Text(), *_facts(records), Text()]

@@ -7,7 +7,6 @@ from typing import Any
 
 from harness.report import escape, wording
 from harness.report.terminal import wrapped
-from harness.report.view import SMOKE
 
 
 def verify_text(answer: Mapping[str, Any]) -> str:
@@ -18,7 +17,7 @@ def verify_text(answer: Mapping[str, Any]) -> str:
     if answer["ladder"] is not None:
         lines += ["", *_ladder(answer)]
     for label in answer["smoke"]:
-        lines += wrapped("smoke", label.removeprefix(f"{SMOKE}: "))
+        lines += wrapped("smoke", label)
     lines.append("")
     plain = [check["check"] for check in answer["checks"] if check["ran"] and not check["note"]]
     lines += wrapped("checked", ", ".join(plain)) if plain else ()

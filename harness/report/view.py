@@ -25,9 +25,10 @@ from harness.records import (
 from harness.report import wording
 from harness.root import RootRecords
 
-SMOKE = "functional smoke"
+SMOKE = judge_rerank.SMOKE
 NOT_SHOWN = (
     "The figures of the ranking are sealed with the step; they are not shown, since they would be read as such a claim."
+    " A limit that was not met is shown with its figure, since that says why."
 )
 
 
@@ -44,7 +45,8 @@ class Problem(NamedTuple):
 class Bounds(NamedTuple):
     """How much was ranked. ``candidates`` is the mean per group; ``smoke`` says why it is too little for a claim, else empty.
 
-    ``rest`` is the other bounds: the length that pairs were cut at, and how groups were chosen if not the first.
+    ``rest`` is the other bounds: the length that pairs were cut at, the candidates that were asked for where groups had fewer, the pairs
+    in all, and how groups were chosen if not the first.
     """
 
     groups: int
@@ -203,18 +205,27 @@ def bounds(records: RootRecords, target: str) -> Bounds | None:
     groups, pairs = count("groups"), count("scored_pairs")
     if not groups or pairs is None:
         return None
-    return Bounds(
-        groups=groups, candidates=pairs / groups, smoke=smoke(records, target), rest=_other_bounds(records.plan)
-    )
+    mean = pairs / groups
+    return Bounds(groups=groups, candidates=mean, smoke=smoke(records, target), rest=_other_bounds(records.plan, mean))
 
 
-def _other_bounds(plan: Plan) -> str:
+def _other_bounds(plan: Plan, candidates: float) -> str:
+    """``candidates`` is the mean per group; where every group has as many as were asked for, they stand there already."""
     options, fact = plan.options.L3, plan.inputs.groups
     if options is None or fact is None:
         return ""
-    names = ("select", "negatives", "unjudged", "seed")
-    chosen = {name: fact.bounds[name] for name in names if name in fact.bounds}
+    said = {"groups", *({"candidates"} if fact.bounds.get("candidates") == candidates else ())}
+    chosen = {name: value for name, value in fact.bounds.items() if name not in said}
     return ", ".join([f"{options.max_length} tokens", *([wording.bounds(chosen)] if chosen else [])])
+
+
+def time_limit(plan: Plan) -> str:
+    """How long L3 may take. It ends the step and never shortens the set, so it is no bound of the figures (docs/decisions/0014)."""
+    return (
+        f"the step may take {wording.quantity(plan.options.L3.time_limit_s, 's')}"
+        if plan.options.L3 is not None
+        else ""
+    )
 
 
 def seconds(records: RootRecords, target: str, tier: Tier) -> float | None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from harness.records import Measurement, Tier
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from harness.metrics.rerank_names import is_drop, is_ranking, spoken
+from harness.records import Measurement, PlannedTarget, Tier
 from harness.report import view, wording
 from harness.root import RootRecords
 
@@ -39,7 +43,30 @@ KEY_FIGURES: dict[Tier, tuple[tuple[str, str], ...]] = {
         ("MAP", "map"),
     ),
 }
-"""Label and metric of the figures that stand for a tier, the most telling first."""
+"""Label and metric of the figures that stand for a tier, the most telling first. Before those of L3 stand the metrics that limits gate."""
+
+
+class Figures(NamedTuple):
+    """Label and metric of each figure; ``first`` of them are so telling that no output leaves them out."""
+
+    shown: tuple[tuple[str, str], ...]
+    first: int
+
+
+def figures(tier: Tier, targets: Iterable[PlannedTarget]) -> Figures:
+    """The key figures of a tier on these targets; of L3 first what a limit is on, a drop behind the metric that it is a drop of.
+
+    Margins over random order and sentinels say nothing of the ranking that nDCG@10 beside its drop does not.
+    """
+    if tier != "L3":
+        return Figures(KEY_FIGURES[tier], 0)
+    named = (name for target in targets for step in target.steps if step.tier == "L3" for name in step.limits)
+    own = [name for name in dict.fromkeys(named) if is_ranking(name) and "_over_" not in name]
+    own.sort(key=lambda name: name.startswith(("kendall_", "overlap_")))  # agreement behind what it is about
+    gated = [*dict.fromkeys(part for name in own for part in (name.removesuffix("_drop"), name))]
+    names = [*dict.fromkeys([*gated, *(metric for _, metric in KEY_FIGURES["L3"])])]
+    drop = next(filter(is_drop, names))  # the first is called just that; the others say of what
+    return Figures(tuple(("drop" if name == drop else spoken(name), name) for name in names), len(gated))
 
 
 def comparisons(records: RootRecords, target: str) -> list[tuple[str, str]]:
@@ -83,7 +110,9 @@ def key_figures(records: RootRecords, target: str, tier: Tier, most: int | None 
     """Label and text of a tier's key figures, those that were measured; none of a smoke test, which claims nothing."""
     if tier == "L3" and view.smoke(records, target):
         return []
-    found = ((label, view.measurement(records, target, tier, metric)) for label, metric in KEY_FIGURES[tier][:most])
+    chosen = figures(tier, (planned for planned in records.plan.targets if planned.name == target))
+    shown = chosen.shown if most is None else chosen.shown[: max(most, chosen.first)]
+    found = ((label, view.measurement(records, target, tier, metric)) for label, metric in shown)
     return [(label, wording.measured(m)) for label, m in found if m is not None]
 
 

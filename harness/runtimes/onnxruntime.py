@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_LOGITS = ["logits"]
 _INTEGERS = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 _TOO_NEW = (
     (re.compile(r"Unsupported model IR version: (\d+), max supported IR version: (\d+)"), "IR version"),
@@ -30,8 +31,9 @@ class Session:
     """A loaded artifact."""
 
     def __init__(self, session: Any, facts: SessionFacts) -> None:
-        self._session = session
+        self._run = session.run
         self._outputs = [output.name for output in session.get_outputs()]
+        self._whole = "logits" in self._outputs
         taken = session.get_inputs()
         self.inputs = {item.name: _INTEGERS.get(item.type, item.type) for item in taken}
         batch, length = next((item.shape for item in taken if len(item.shape) == 2), (None, None))
@@ -40,9 +42,9 @@ class Session:
 
     def logits(self, tensors: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
         """Logits of one batch, float32 of shape (batch,). Raises ``Blocked`` when there is no output of one logit a row."""
-        if "logits" not in self._outputs:
+        if not self._whole:
             raise no_logits(self._outputs)
-        return one_column(self._session.run(["logits"], tensors)[0], len(next(iter(tensors.values()))))
+        return one_column(self._run(_LOGITS, tensors)[0], len(next(iter(tensors.values()))))
 
 
 class Provider(NamedTuple):

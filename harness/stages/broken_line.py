@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from harness.data import has_surrogate
+
 SEARCHED_BYTES = 32 << 20
 """How far beyond the last row that was read a broken line is looked for: ``datasets`` parses 10 MiB at a time."""
 
@@ -36,9 +38,9 @@ def broken_line(files: Sequence[str], revision: str, count: int) -> str:
 
 def _fault(line: bytes) -> str:
     try:
-        json.loads(line.rstrip())
+        value = json.loads(line.rstrip())
     except json.JSONDecodeError as error:
         return f"{error.msg[0].lower()}{error.msg[1:]} at character {error.pos + 1}"
     except UnicodeDecodeError as error:
         return f"bytes that are not UTF-8 at byte {error.start + 1}"
-    return ""
+    return "a lone surrogate, \\ud800 to \\udfff" if has_surrogate(value) else ""

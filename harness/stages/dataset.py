@@ -1,7 +1,7 @@
 """Read groups from a dataset on a hub, an mteb task or a parquet file, and bound them. In a child of its own: the libraries are heavy.
 
 A dataset is streamed, and no more of it is asked for once the bound is met. Offline it is read from the hub client's cache, which
-``hf download --repo-type dataset ID --revision COMMIT`` fills. mteb has no way to stream a task, so it loads it whole.
+``hf download --repo-type dataset ID --revision COMMIT`` fills.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from harness.bounds import Bounds
 from harness.data import Doc, Group, render_groups
 from harness.errors import LadderError, QualifyError, Unavailable
 from harness.records import DataSource
+from harness.stages import mteb_task
 from harness.stages.broken_line import broken_line
 
 TRIES = 2
@@ -27,16 +28,17 @@ TRY_AGAIN_S = 2
 
 
 def fetch(folder: Path, progress: Callable[[int, int, str], None]) -> None:
-    """Read ``folder/asked.json``; write ``groups.jsonl``, and ``read.json`` with how much of the source was read.
+    """Read ``folder/asked.json``; write ``groups.jsonl``, and ``read.json``, the same ``Selected`` without its groups.
 
     Raises ``LadderError`` for a wrong request and ``Unavailable`` for what could not be had, naming dataset and revision.
     """
     asked = json.loads((folder / "asked.json").read_bytes())
     wanted, named = msgspec.convert(asked["bounds"], Bounds), str(asked["named"])
-    source = DataSource() if asked["source"] is None else msgspec.convert(asked["source"], DataSource)
+    source = msgspec.convert(asked["source"], DataSource)
+    beyond: dict[str, Any] = {}
     if source.mteb is not None:
         named = f"mteb task {source.mteb}"
-        groups = _mteb(source, named)
+        groups, beyond = mteb_task.read(source, named)
     elif source.dataset is not None:
         named = f"dataset {named}"
         groups = _groups(_rows(source, named), source, named)
@@ -44,8 +46,8 @@ def fetch(folder: Path, progress: Callable[[int, int, str], None]) -> None:
         groups = _groups(_parquet(asked["file"], named), source, named)
     selected = bounds.select(_told(groups, wanted.groups, progress), wanted, named)
     (folder / "groups.jsonl").write_bytes(render_groups(selected.groups))
-    about = {"read": selected.read, "whole": selected.whole, "left_out": selected.left_out}
-    (folder / "read.json").write_text(json.dumps(about), encoding="utf-8")
+    about = msgspec.structs.replace(selected, groups=(), **beyond)
+    (folder / "read.json").write_bytes(msgspec.json.encode(about))
 
 
 def _told(groups: Iterable[Group], wanted: int | None, progress: Callable[[int, int, str], None]) -> Iterator[Group]:
@@ -136,6 +138,9 @@ def _parquet(path: str, named: str) -> Iterator[dict[str, Any]]:
     try:
         for batch in pq.ParquetFile(path).iter_batches(batch_size=64):
             yield from batch.to_pylist()
+    except UnicodeDecodeError as error:
+        got = f"byte 0x{error.object[error.start]:02x} in a text"
+        raise LadderError(f"{named}: expected UTF-8, got {got}; write the file again") from error
     except (pa.ArrowInvalid, OSError) as error:
         raise LadderError(f"{named}: expected a parquet file, got {_said(error)}; write it again") from error
 
@@ -199,77 +204,3 @@ def _kind(value: Any) -> str:
 
 def _said(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]
-
-
-def _mteb(source: DataSource, named: str) -> Iterator[Group]:
-    """The groups of an mteb task, in the order of its queries: the candidates that it gives to a reranker, with its judgements."""
-    task = _task(source, named)
-    subset = source.config or "default"
-    for name, there, what in ((subset, task.dataset, "config"), (source.split, task.dataset.get(subset, {}), "split")):
-        if name not in there:
-            raise LadderError(f"{named}: expected a {what} of the task, got {name!r}; it has {', '.join(there)}")
-    split = task.dataset[subset][source.split]
-    if split["top_ranked"] is None:
-        raise LadderError(f"{named}: expected candidates for each query, got a task without; name a reranking task")
-    corpus = split["corpus"]
-    _check_commit(corpus, str(source.revision), named)
-    places = {str(name): place for place, name in enumerate(corpus["id"])}
-    for query in split["queries"]:
-        ranked, judged = split["top_ranked"].get(query["id"]), split["relevant_docs"].get(query["id"])
-        if not ranked or not judged:  # mteb leaves such queries out as well
-            continue
-        docs = []
-        for name in dict.fromkeys(map(str, ranked)):
-            if name not in places:
-                got = f"{name!r:.60} of query {query['id']!r:.60}"
-                raise LadderError(f"{named}: expected each candidate in the corpus, got {got}; pin another commit")
-            doc = corpus[places[name]]
-            text = f"{doc.get('title') or ''} {doc['text']}".strip()  # as mteb gives it to a model
-            docs.append(Doc(id=name, text=text, gain=float(max(0, judged.get(name, 0)))))
-        yield Group(query_id=str(query["id"]), query=_query(query, named), candidates=tuple(docs))
-
-
-def _check_commit(corpus: Any, revision: str, named: str) -> None:
-    """``datasets`` names the folder of its cache by commit, and without a hub takes whichever commit of the name is there."""
-    other = [file["filename"] for file in corpus.cache_files if revision not in Path(file["filename"]).parts]
-    if other:
-        got = f"a cached copy of {Path(other[0]).parent.name}"
-        raise Unavailable(f"{named}: expected the commit {revision}, got {got}; run again when the hub answers")
-
-
-def _query(row: dict[str, Any], named: str) -> str:
-    text = row["text"]
-    if not isinstance(text, str) or not text.strip():
-        raise LadderError(f"{named}: expected text as query {row['id']!r:.60}, got {_kind(text)}; name another task")
-    return f"{text} {row['instruction']}".strip() if row.get("instruction") else text
-
-
-def _task(source: DataSource, named: str) -> Any:
-    """The loaded task, after its revision was compared with the pinned one."""
-    try:
-        import mteb
-        from mteb.abstasks.retrieval import AbsTaskRetrieval
-    except ImportError as error:
-        raise Unavailable(f"{named}: expected the package mteb, got none; pip install '.[mteb]' brings it") from error
-    try:
-        task = mteb.get_task(source.mteb)
-    except KeyError as error:
-        raise LadderError(f"{named}: expected a task that mteb {mteb.__version__} knows, got {_said(error)}") from error
-    if not isinstance(task, AbsTaskRetrieval) or task.metadata.type != "Reranking":
-        raise LadderError(f"{named}: expected a reranking task, got one of type {task.metadata.type}; name another")
-    place, revision = task.metadata.dataset["path"], task.metadata.dataset["revision"]
-    if revision != source.revision:
-        do = "pin that one, or name the repository itself as dataset"
-        raise LadderError(
-            f"{named}: expected the revision {source.revision}, got {revision} of {place},"
-            f" which mteb {mteb.__version__} loads; {do}"
-        )
-    hub.pin(place, revision, "dataset")
-    try:
-        task.load_data()
-        task.convert_v1_dataset_format_to_v2(num_proc=None)
-    except Exception as error:  # the client, readers and the network raise whatever they like
-        raise _failed(
-            error, msgspec.structs.replace(source, dataset=place), f"{named} ({place}@{revision})", 0
-        ) from error
-    return task

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness.raw import RerankCall, RerankCallsRaw
 from harness.runtimes.rerank import Document, Reranker
 from harness.runtimes.tokens import tokenizer_of
-from harness.stages.timing import collector_off
+from harness.stages.timing import collector_off, now_ms
 
 if TYPE_CHECKING:
     from harness.runtimes.rerank import Ranking
@@ -26,17 +26,20 @@ def measure(job: Job, session: Session) -> None:
     given = job.pairs()
     total = options.warm_up + options.end_to_end_calls
     calls: list[RerankCall] = []
+    begun_ms = now_ms()
     with collector_off():
         for number in range(total):
             places = [(number + step) % len(given) for step in range(options.candidates)]
             documents = [Document(id=str(place), text=given[place][1]) for place in places]
+            if number == options.warm_up:
+                begun_ms = now_ms()
             begin = time.perf_counter_ns()
             ranking = reranker.rerank(given[number % len(given)][0], documents)
             calls.append(_record(ranking, (time.perf_counter_ns() - begin) / 1e6))
             job.progress(number + 1, total, "whole requests")
-    job.write_record(
-        "end_to_end.json", RerankCallsRaw(format=1, warm_up=options.warm_up, calls=tuple(calls[options.warm_up :]))
-    )
+        span = begun_ms, now_ms()
+    counted = tuple(calls[options.warm_up :])
+    job.write_record("end_to_end.json", RerankCallsRaw(format=1, warm_up=options.warm_up, span_ms=span, calls=counted))
 
 
 def _record(ranking: Ranking, total_ms: float) -> RerankCall:

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evidence.manifest import Entry, tree_digest
 from evidence.seal import write_new
@@ -44,9 +44,9 @@ class Channel:
             self._told = now
             self._socket.sendall(json.dumps([done, total, what]).encode("ascii") + b"\n")
 
-    def memory_written(self) -> None:
-        """Ask the parent to end its memory samples and to write them; returns when it has."""
-        self._socket.sendall(b"memory\n")
+    def written(self, what: Literal["memory", "machine"]) -> None:
+        """Ask the parent to end its samples of memory, or its readings of the machine, and to write them; returns when it has."""
+        self._socket.sendall(what.encode("ascii") + b"\n")
         while not self._socket.recv(64).endswith(b"\n"):
             pass
 
@@ -63,7 +63,7 @@ class Job(NamedTuple):
     prebuilt: Path | None
     scratch: Path
     progress: Callable[[int, int, str], None]
-    memory_written: Callable[[], None]
+    written: Callable[[Literal["memory", "machine"]], None]
     clean: Callable[[str], str]
     adapter: Path | None = None
     baseline: Path | None = None

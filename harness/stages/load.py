@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable
+from time import sleep
 from typing import TYPE_CHECKING
 
 from harness.metrics.sampling import arrivals_ms
@@ -47,16 +47,20 @@ def load(job: Job, session: Session, made: list[Batch], options: LoadOptions) ->
         job.progress(place + 1, len(options.concurrency), "levels of concurrency")
         if stuck:
             break
-    arrivals = None if options.arrival_per_s is None or stuck else _open(score, options, job.request.seed)
+    arrivals = None
+    if options.arrival_per_s is not None and not stuck:
+        arrivals, logits = _open(score, options, job.request.seed, len(alone))
+        found += logits
     job.write_floats("load.f32", np.concatenate(found))
-    job.write_record("load.json", LoadRaw(format=1, pairs=len(alone), levels=tuple(levels), arrivals=arrivals))
+    job.write_record(
+        "load.json",
+        LoadRaw(format=1, session=session.facts, pairs=len(alone), levels=tuple(levels), arrivals=arrivals),
+    )
 
 
 def _closed(
     score: Score, callers: int, options: LoadOptions, pairs: int
 ) -> tuple[Level, list[NDArray[np.float32]], bool]:
-    import numpy as np
-
     begin: list[list[float]] = [[] for _ in range(callers)]
     end: list[list[float]] = [[] for _ in range(callers)]
     results: dict[tuple[int, int], NDArray[np.float32]] = {}
@@ -70,8 +74,8 @@ def _closed(
             end[caller].append(now_ms())
 
     error, stuck = all_back(work, callers, options.deadlock_s, score)
-    begun, ended, done = [tuple(times) for times in begin], [tuple(times) for times in end], dict(results)
-    nothing = np.full(pairs, np.nan, dtype=np.float32)
+    ended, begun, done = [tuple(times) for times in end], [tuple(times) for times in begin], dict(results)
+    nothing = _nothing(pairs)
     logits = [done.get((caller, number), nothing) for caller in range(callers) for number in range(options.calls)]
     level = Level(
         callers=callers,
@@ -82,13 +86,14 @@ def _closed(
     return level, logits, stuck
 
 
-def _open(score: Score, options: LoadOptions, seed: int) -> Arrivals:
+def _open(score: Score, options: LoadOptions, seed: int, pairs: int) -> tuple[Arrivals, list[NDArray[np.float32]]]:
     rate = options.arrival_per_s
     assert rate is not None
     servers = max(options.concurrency)
     due = arrivals_ms(rate, options.arrivals, seed)
     begin: dict[int, float] = {}
     end: dict[int, float] = {}
+    results: dict[int, NDArray[np.float32]] = {}
     numbers, lock = itertools.count(), threading.Lock()
     start = now_ms()
 
@@ -98,17 +103,26 @@ def _open(score: Score, options: LoadOptions, seed: int) -> Arrivals:
                 number = next(numbers)
             if number >= len(due):
                 return
-            time.sleep(max(0.0, (start + due[number] - now_ms()) / 1000))
+            sleep(max(0.0, (start + due[number] - now_ms()) / 1000))
             begin[number] = now_ms()
-            score()
+            results[number] = score()
             end[number] = now_ms()
 
     error, _ = all_back(serve, servers, due[-1] / 1000 + options.deadlock_s, score)
-    begun, ended = dict(begin), dict(end)
-    return Arrivals(
+    ended, begun, done = dict(end), dict(begin), dict(results)
+    arrivals = Arrivals(
         servers=servers,
         scheduled_ms=tuple(start + at for at in due),
         begin_ms=tuple(begun.get(number) for number in range(len(due))),
         end_ms=tuple(ended.get(number) for number in range(len(due))),
         error=error,
     )
+    nothing = _nothing(pairs)
+    return arrivals, [done.get(number, nothing) for number in range(len(due))]
+
+
+def _nothing(pairs: int) -> NDArray[np.float32]:
+    """What stands for the logits of a call that did not come back."""
+    import numpy as np
+
+    return np.full(pairs, np.nan, dtype=np.float32)

@@ -22,7 +22,7 @@ from harness.runtimes import load
 from harness.runtimes.batching import batches
 from harness.stages import eager
 from harness.stages.job import Job, folder_digest
-from harness.stages.timing import collector_off, shapes, timed_both_ms
+from harness.stages.timing import collector_off, now_ms, shapes, timed_both_ms
 
 if TYPE_CHECKING:
     from harness.runtimes.tokens import Encoded
@@ -48,10 +48,10 @@ def compare(job: Job, encoded: Encoded, options: PerfOptions) -> None:
         beside = artifacts_of(job.read(BASELINE)).get(job.request.target.name)
         if beside is not None:
             other = _baseline(job, encoded, options.batch_size, beside.digest)
-            job.write_record(BASELINE_FILE, _measured(job, options, own, other, beside.digest))
+            job.write_record(BASELINE_FILE, measured(job, options, own, other, beside.digest))
     if options.eager:
         with closing(eager.Child(job)) as child:
-            job.write_record(EAGER_FILE, _measured(job, options, own, lambda: _eager(child), None))
+            job.write_record(EAGER_FILE, measured(job, options, own, lambda: _eager(child), None))
 
 
 def _session(job: Job, graph: Path, encoded: Encoded, batch_size: int) -> Side:
@@ -79,36 +79,30 @@ def _baseline(job: Job, encoded: Encoded, batch_size: int, digest: str) -> Open:
     return open_
 
 
-def _measured(job: Job, options: PerfOptions, own: Open, other: Open, digest: str | None) -> PairedRaw:
+def measured(job: Job, options: PerfOptions, own: Open, other: Open, digest: str | None) -> PairedRaw:
     """The samples; or, when a side does not load or run, why there are none: the figures of ``samples.json`` stand all the same."""
     made: list[SessionPair] = []
-    sides: tuple[Stated, Stated] | None = None
     fault = ""
     asked, seed = options.paired, job.request.seed
     try:
         for place, loaded_first in enumerate(turns(seed, 0, asked.sessions)):
             first = turns(seed, 1 + place, asked.calls)
-            sides, pair = _pair(own, other, first, options.warm_up, loaded_first=loaded_first)
-            made.append(pair)
+            made.append(_pair(own, other, first, options.warm_up, loaded_first=loaded_first))
             job.progress(len(made), asked.sessions, "pairs of sessions")
     except Exception as error:  # noqa: BLE001 - runtimes have no common base; the reason is sealed and stands in the report
         said = str(error) if isinstance(error, QualifyError) else f"{type(error).__name__}: {error}"
-        sides, made, fault = None, [], job.clean(" ".join(said.split())[:500])
+        made, fault = [], job.clean(" ".join(said.split())[:500])
     return PairedRaw(
         format=1,
         fault=fault,
         other_artifact=digest,
-        candidate=sides[0] if sides else None,
-        other=sides[1] if sides else None,
         pairs_per_call=options.candidates,
         warm_up=options.warm_up,
         sessions=tuple(made),
     )
 
 
-def _pair(
-    own: Open, other: Open, first: tuple[bool, ...], warm_up: int, *, loaded_first: bool
-) -> tuple[tuple[Stated, Stated], SessionPair]:
+def _pair(own: Open, other: Open, first: tuple[bool, ...], warm_up: int, *, loaded_first: bool) -> SessionPair:
     """One pair of sessions, gone when this returns: no more than two are ever resident."""
     mine_ms: list[tuple[float, float]] = []
     its_ms: list[tuple[float, float]] = []
@@ -118,6 +112,7 @@ def _pair(
         mine.call_ms()
         its.call_ms()
     with collector_off():
+        begin = now_ms()
         for mine_first in first:
             if mine_first:
                 mine_ms.append(mine.call_ms())
@@ -125,8 +120,12 @@ def _pair(
             else:
                 its_ms.append(its.call_ms())
                 mine_ms.append(mine.call_ms())
+        span = begin, now_ms()
     (candidate_ms, candidate_cpu_ms), (other_ms, other_cpu_ms) = zip(*mine_ms, strict=True), zip(*its_ms, strict=True)
-    pair = SessionPair(
+    return SessionPair(
+        candidate=mine.stated,
+        other=its.stated,
+        span_ms=span,
         candidate_loaded_first=loaded_first,
         candidate_first=first,
         candidate_ms=candidate_ms,
@@ -134,4 +133,3 @@ def _pair(
         candidate_cpu_ms=candidate_cpu_ms,
         other_cpu_ms=other_cpu_ms,
     )
-    return (mine.stated, its.stated), pair

@@ -46,8 +46,9 @@ def perf(job: Job) -> None:
         sweep.sweep(job, options.sweep)
     if options.load is not None:
         _load(job, options, options.load, encoded)
-    job.memory_written()
+    job.written("memory")
     compare(job, encoded, options)  # after that, so that memory is this artifact's alone
+    job.written("machine")
 
 
 def _on_one_session(job: Job, options: PerfOptions, encoded: Encoded, clock: Clock) -> None:

@@ -22,7 +22,7 @@ from harness.stages.timing import collector_off, give_back_memory, now_ms, shape
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.raw import SessionFacts
+    from harness.raw import SessionFacts, Span
     from harness.records import SweepOptions
     from harness.runtimes.batching import Tensors
     from harness.runtimes.session import Session
@@ -41,24 +41,29 @@ def sweep(job: Job, options: SweepOptions) -> None:
     facts: list[SessionFacts] = []
     found: list[SweepCell] = []
     rounds: list[tuple[int, ...]] = []
+    around: list[Span] = []
     groups = cells_of(options, job.request.target.threads)
     total = sum(len(group) * options.calls for group in groups)
     for number, group in enumerate(groups):
-        spans = [_memory(job, encoded[cell.max_length], cell) for cell in group]
+        alones = [_memory(job, encoded[cell.max_length], cell) for cell in group]
         orders = sweep_orders(len(group), options.calls, job.request.seed, number)
         session = job.session(group[0].threads)
         facts.append(session.facts)
         calls = [_call(job, session, encoded[cell.max_length], cell) for cell in group]
         seen = job.counter(number * len(group) * options.calls, total, "calls of the sweep")
         with collector_off():
-            samples = _rounds(session, calls, orders, seen)
+            samples, span = _rounds(session, calls, orders, seen)
         found += [
-            SweepCell(**cell._asdict(), shapes=shapes(call), samples_ms=tuple(taken), memory_ms=span)
-            for cell, call, taken, span in zip(group, calls, samples, spans, strict=True)
+            SweepCell(**cell._asdict(), shapes=shapes(call), samples_ms=tuple(taken), memory_ms=alone)
+            for cell, call, taken, alone in zip(group, calls, samples, alones, strict=True)
         ]
         rounds += orders
+        around.append(span)
         del session, calls
-    job.write_record("sweep.json", SweepRaw(format=1, sessions=tuple(facts), cells=tuple(found), rounds=tuple(rounds)))
+    job.write_record(
+        "sweep.json",
+        SweepRaw(format=1, sessions=tuple(facts), cells=tuple(found), rounds=tuple(rounds), spans_ms=tuple(around)),
+    )
 
 
 def _call(job: Job, session: Session, encoded: Encoded, cell: Cell) -> list[Tensors]:
@@ -69,7 +74,7 @@ def _call(job: Job, session: Session, encoded: Encoded, cell: Cell) -> list[Tens
     return [batch.tensors for batch in batches(first, layout)]
 
 
-def _memory(job: Job, encoded: Encoded, cell: Cell) -> tuple[float, float]:
+def _memory(job: Job, encoded: Encoded, cell: Cell) -> Span:
     """Call a cell once on a session of its own; the time span in which the parent's samples show what that takes."""
     give_back_memory()
     session = job.session(cell.threads)
@@ -82,12 +87,13 @@ def _memory(job: Job, encoded: Encoded, cell: Cell) -> tuple[float, float]:
 
 def _rounds(
     session: Session, calls: list[list[Tensors]], orders: tuple[tuple[int, ...], ...], seen: Callable[[int], None]
-) -> list[list[float]]:
-    """The ms of every call, cell by cell, after one call of each that does not count."""
+) -> tuple[list[list[float]], Span]:
+    """The ms of every call, cell by cell, after one call of each that does not count; and the times around them."""
     for call in calls:
         timed_ms(session, call)
     samples: list[list[float]] = [[] for _ in calls]
+    begin = now_ms()
     for done, place in enumerate(itertools.chain.from_iterable(orders), start=1):
         samples[place].append(timed_ms(session, calls[place]))
         seen(done)
-    return samples
+    return samples, (begin, now_ms())

@@ -40,13 +40,16 @@ class Place:
     folder: Path
     bins: dict[str, str]
 
-    def run(self, script: str, bin_: str = "run-bin", **settings: str) -> str:
-        """Run a script as a CI system does, with the commands of one of the environments on its path; what it printed."""
+    def run(self, script: str, bin_: str = "run-bin", ends: int = 0, **settings: str) -> str:
+        """Run a script as a CI system does, with the commands of one of the environments on its path; what it printed.
+
+        ``ends`` is the exit code that it must have.
+        """
         path = os.pathsep.join([self.bins[bin_], os.environ["PATH"]])
         environment = {"PATH": path, "HOME": str(self.folder), **settings}
         command = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", script]
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+        assert done.returncode == ends, f"{done.stdout}{done.stderr}"
         return done.stdout
 
 
@@ -63,6 +66,18 @@ def place(tmp_path: Path, tiny_model: Path, bins: dict[str, str]) -> Place:
     folder = tmp_path / "repository"
     write_ladders(folder / "ladders", tiny_model, mine=ONE, other=ONE)
     return Place(folder, bins)
+
+
+@pytest.fixture
+def pinned(place: Place) -> Place:
+    """The same with ``policy.yaml``, which pins the root of ``ladders/mine.yaml`` that lies beside it."""
+    place.run("qualify run ladders/mine.yaml --out march")
+    digest = verify(place.folder / "march").digest
+    gates = "format: 1\nname: small\ngates:\n  - {metric: payload_bytes, max_degradation: 1%}\n"
+    (place.folder / "policy.yaml").write_text(
+        f'{gates}baseline: {{path: march, digest: "{digest}"}}\n', encoding="utf-8"
+    )
+    return place
 
 
 def test_every_example_of_the_page_is_one_that_is_run_here() -> None:
@@ -152,35 +167,66 @@ def _environment(line: str) -> str:
     return "run-bin" if "run" in extras else "verify-bin"
 
 
-def test_the_jobs_of_gitlab_hand_on_the_root_and_its_findings(place: Place, runner: Runner) -> None:
+def _gitlab(place: Place, runner: Runner, ends: dict[str, int]) -> dict[str, list[ET.Element]]:
+    """Run the jobs as GitLab does: one that needs a job that failed only if it says ``when: always``. The JUnit cases of each that ran."""
     jobs = yaml.safe_load(GITLAB[0])
-    assert list(jobs) == ["qualify", "verify"]
+    found: dict[str, list[ET.Element]] = {}
     for name, job in jobs.items():
+        if any(ends[needed] for needed in job.get("needs", [])) and job.get("when") != "always":
+            continue
         machine = Place(place.folder.with_name(f"machine-of-{name}"), place.bins)
         shutil.copytree(place.folder, machine.folder)
         for needed in job.get("needs", []):  # of the job before there is what it kept
             (kept,) = jobs[needed]["artifacts"]["paths"]
             runner._download({"name": needed, "path": machine.folder / kept})
-        installs, *commands = job["script"]
-        for command in commands:
-            machine.run(command, _environment(installs))
-        cases = list(ET.parse(machine.folder / job["artifacts"]["reports"]["junit"]).iter("testcase"))
-        assert cases, name
-        assert [case for case in cases if case.find("failure") is not None] == []
+        installs, command = job["script"]
+        machine.run(command, _environment(installs), ends[name])
+        found[name] = list(ET.parse(machine.folder / job["artifacts"]["reports"]["junit"]).iter("testcase"))
+        assert job["artifacts"]["when"] == "always"
         for path in job["artifacts"].get("paths", []):
             runner._upload(name, machine.folder / path)
-    assert verify(machine.folder / "roots/candidate").ok
+        for root in machine.folder.glob("roots/candidate"):
+            assert verify(root).ok
+    return found
 
 
-def test_the_stage_of_jenkins_leaves_what_the_pipeline_keeps(place: Place) -> None:
-    for command in re.findall(r"sh '([^']+)'", JENKINS[0]):
-        place.run(command)
+def test_the_jobs_of_gitlab_hand_on_the_root_and_its_findings(pinned: Place, runner: Runner) -> None:
+    found = _gitlab(pinned, runner, {"qualify": 0, "verify": 0, "compare": 0})
+    assert list(found) == ["qualify", "verify", "compare"]
+    for name, cases in found.items():
+        assert cases, name
+        assert [case for case in cases if case.find("failure") is not None] == []
+
+
+def test_gitlab_verifies_and_compares_a_root_that_failed(pinned: Place, runner: Runner) -> None:
+    ladder = pinned.folder / "ladders/mine.yaml"
+    text = ladder.read_text(encoding="utf-8")
+    ladder.write_text(text.replace("opset: {exactly: 17}", "opset: {exactly: 18}"), encoding="utf-8")
+    found = _gitlab(pinned, runner, {"qualify": 10, "verify": 10, "compare": 0})
+    assert {
+        name: [case.get("name") for case in cases if case.find("failure") is not None] for name, cases in found.items()
+    } == {
+        "qualify": ["opset"],
+        "verify": ["opset"],
+        "compare": [],
+    }
+
+
+def test_the_stages_of_jenkins_leave_what_the_pipeline_keeps(pinned: Place) -> None:
+    commands = re.findall(r"sh '([^']+)'", JENKINS[0])
+    assert [command.split()[1] for command in commands] == ["run", "diff"]
+    assert JENKINS[0].index("catchError(stageResult: 'FAILURE')") < JENKINS[0].index(
+        commands[0]
+    )  # the next one runs too
+    for command in commands:
+        pinned.run(command)
     kept = re.findall(r"(?:artifacts: |junit |pattern: )'([^']+)'", JENKINS[0])
-    assert kept == ["roots/**", "junit.xml", "findings.sarif"]
-    assert all(list(place.folder.glob(pattern)) for pattern in kept)
-    assert ET.parse(place.folder / "junit.xml").getroot().tag == "testsuites"
-    assert json.loads((place.folder / "findings.sarif").read_text(encoding="utf-8"))["version"] == "2.1.0"
-    assert verify(place.folder / "roots/candidate").ok
+    assert kept == ["roots/**", "*.xml", "findings.sarif"]
+    assert all(list(pinned.folder.glob(pattern)) for pattern in kept)
+    assert sorted(path.name for path in pinned.folder.glob("*.xml")) == ["diff.xml", "junit.xml"]
+    assert {ET.parse(path).getroot().tag for path in pinned.folder.glob("*.xml")} == {"testsuites"}
+    assert json.loads((pinned.folder / "findings.sarif").read_text(encoding="utf-8"))["version"] == "2.1.0"
+    assert verify(pinned.folder / "roots/candidate").ok
 
 
 def test_gates_and_a_lock_as_on_the_page_are_what_a_ladder_takes(place: Place) -> None:

@@ -61,6 +61,15 @@ def test_zizmor_has_no_findings(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_page_gives_the_reason_of_every_exception_to_zizmor() -> None:
+    """An exception is a comment in a file; the page lists each, so that no finding is silenced where nobody reads of it."""
+    text = PAGE.read_text(encoding="utf-8")
+    silenced = [rule for path in FILES for rule in re.findall(r"zizmor: ignore\[([a-z-]+)\]", path.read_text("utf-8"))]
+    silenced += [rule for example in EXAMPLES for rule in re.findall(r"zizmor: ignore\[([a-z-]+)\]", example)]
+    listed = text.partition("| what zizmor would say |")[2]
+    assert sorted(silenced) == sorted(re.findall(r"\| `([a-z-]+)`:", listed))
+
+
 def test_actionlint_has_no_findings(tmp_path: Path) -> None:
     for path in WORKFLOWS:
         shutil.copy(path, written(tmp_path / path.stem)[0].parent)

@@ -27,14 +27,14 @@ def test_a_matrix_of_two_ladders_is_climbed_job_by_job_and_covered_together(runn
     assert "COVERED: every target of every ladder reached its goal" in runner.summaries
     assert [name for name, _ in runner.attested] == []
     roots = sorted((runner.folder / "job-5/temp/roots").iterdir())
-    assert [root.name for root in roots] == [f"qualify-root-{name}" for name in sorted(names)]
+    assert [root.name for root in roots] == [f"qualify-root-all.{name}" for name in sorted(names)]
     for root in roots:
         assert all(stat.S_IMODE(path.stat().st_mode) & stat.S_IWUSR for path in root.rglob("*"))
         assert verify(root).ok
     facts = json.loads((roots[0] / "environment.json").read_text(encoding="utf-8"))["facts"]
     assert (facts["ci_system"], facts["ci_run_id"], facts["ci_run_attempt"]) == ("github-actions", "77", "1")
     assert (facts["ci_workflow"], facts["ci_job"], facts["ci_sha"]) == ("qualify", "climb", "5" * 40)
-    assert facts["ci_action"] == f"owner/qualify@{'6' * 40}"
+    assert facts["ci_action"] is None  # the action is one of a checkout, which has no name
 
     said = qualify(
         "cover", *(root for root in roots if "int8" not in root.name), "--ladder", runner.workspace / "two/tiny.yaml"
@@ -43,7 +43,7 @@ def test_a_matrix_of_two_ladders_is_climbed_job_by_job_and_covered_together(runn
     assert "cpu-int8 MISSING: no root climbed it" in said.out
     shipped = runner.folder / "shipped" / "root"
     assert qualify("run", runner.workspace / "one/tiny.yaml", "--out", shipped).code == 0
-    _reviewer_comments_once(runner, "qualify-root-other_alone", str(verify(roots[0]).digest), shipped)
+    _reviewer_comments_once(runner, "qualify-root-all.other_alone", str(verify(roots[0]).digest), shipped)
 
 
 def _reviewer_comments_once(runner: Runner, artifact: str, digest: str, baseline: Path) -> None:

@@ -64,6 +64,14 @@ def test_rules_of_the_format_are_those_of_the_code_and_cited_where_they_are_carr
     assert documented <= set(re.findall(r"# (E-[A-Z]+)", SOURCES))
 
 
+def test_each_fault_is_made_beside_a_citation_of_its_rule() -> None:
+    """On its line, or within the few around it: where the condition stands."""
+    lines = SOURCES.splitlines()
+    for number, line in enumerate(lines):
+        for rule in re.findall(r'[fF]ault\("(E-[A-Z]+)"', line):
+            assert any(f"# {rule}" in near for near in lines[max(number - 3, 0) : number + 3]), (rule, line)
+
+
 def test_every_rule_of_the_format_is_listed_with_the_check_that_looks_at_it() -> None:
     documented = set(re.findall(r"^\| \d+ \| (E-[A-Z]+) \|", FORMAT, re.MULTILINE))
     assert {code for _, codes in CHECKS for code in codes} == documented - {"E-PIN"}  # that one only when it was asked

@@ -7,7 +7,9 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,12 +22,12 @@ from evidence.seal import SealError
 from evidence.verify import verify
 from harness import leftovers
 from tests.evidence.conftest import MakeRoot, rules
-from tests.roots.make import GOOD, SMALL
+from tests.roots.make import GOOD, LEAST, SMALL
 
 REPO = Path(__file__).parent.parent.parent
 
 
-def staged(out: Path, files: dict[str, bytes] = SMALL) -> Path:
+def staged(out: Path, files: dict[str, bytes] = LEAST) -> Path:
     staging = seal.stage(out)
     for path, data in files.items():
         seal.write_new(staging, path, data)
@@ -142,7 +144,7 @@ def test_b3sum_agrees_with_the_manifest(sealed: MakeRoot) -> None:
 
 
 def test_everything_in_a_root_is_read_only(sealed: MakeRoot) -> None:
-    root = sealed(SMALL)
+    root = sealed(LEAST)
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (root, *root.rglob("*"))}
     assert modes == {0o444, 0o555}
 
@@ -152,7 +154,7 @@ def test_empty_folders_that_a_killed_child_left_are_dropped(tmp_path: Path) -> N
     staging = staged(out)
     (staging / "x/y/z").mkdir(parents=True)
     seal.seal(staging, out)
-    assert sorted(path.name for path in out.iterdir()) == ["MANIFEST.b3", "SEAL", "a.txt", "b"]
+    assert {path.name for path in out.iterdir()} == {"MANIFEST.b3", "SEAL", *(path.split("/")[0] for path in LEAST)}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_empty_folders_that_a_killed_child_left_are_dropped(tmp_path: Path) -> N
 )
 def test_what_no_root_may_hold_is_not_sealed(tmp_path: Path, spoil: Callable[[Path], object], found: list[str]) -> None:
     out = tmp_path / "root"
-    staging = staged(out)
+    staging = staged(out, SMALL)
     spoil(staging)
     with pytest.raises(SealError) as refused:
         seal.seal(staging, out)
@@ -198,10 +200,23 @@ def test_records_that_do_not_belong_together_are_not_published(tmp_path: Path) -
     assert not out.exists()
 
 
+def test_what_no_reader_could_tell_is_not_published(tmp_path: Path) -> None:
+    """Without a plan no rule is known to be broken, but not every check can run."""
+    out = tmp_path / "root"
+    staging = staged(out, SMALL)
+    with pytest.raises(SealError) as refused:
+        seal.seal(staging, out)
+    assert str(refused.value) == (
+        f"{staging}: expected a root that verifies, got there is no plan.json, so nothing says what was to be done: "
+        "it was not published"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == [staging.name]
+
+
 def test_a_child_that_still_writes_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that changes after it was hashed: the verifier, which hashes again, refuses the staging folder."""
     out = tmp_path / "root"
-    staging = staged(out)
+    staging = staged(out, SMALL)
     settle = seal._settle
 
     def meddle(folder: Path) -> None:
@@ -296,9 +311,20 @@ def test_an_error_of_the_exclusive_rename_is_no_reason_to_try_another(
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
 CALLS = {
-    os: ("open", "read", "write", "mkdir", "rmdir", "scandir", "fstat", "fchmod", "fsync", "unlink", "close"),
+    os: (
+        *("open", "close", "read", "readv", "write", "fsync", "fchmod", "unlink", "rename"),
+        *("mkdir", "rmdir", "scandir", "listdir", "stat", "lstat", "fstat"),
+    ),
     seal: ("_rename_noreplace",),
 }
+PURE = {"fspath", "getcwd", "getpid", "strerror", "urandom"}  # of `posix`, but no call to a file system
+
+
+def staged_and_left(out: Path) -> Path:
+    """A staging folder in which a child left an empty folder."""
+    staging = staged(out)
+    (staging / "empty").mkdir()
+    return staging
 
 
 class Failing:
@@ -306,6 +332,7 @@ class Failing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int, number: int) -> None:
         self.after, self.number, self.calls, self.failed = after, number, 0, ""
+        monkeypatch.setattr(tree, "BIG_BYTES", 300)  # so that one file is read ahead by a thread
         for module, names in CALLS.items():
             for name in names:
                 monkeypatch.setattr(module, name, self.wrap(name, getattr(module, name)))
@@ -340,7 +367,7 @@ def test_an_error_at_any_file_system_call_leaves_no_root_or_one_that_verifies(
                 monkeypatch.setattr(seal, "_rename_noreplace", no_renameat2)
             failing = Failing(monkeypatch, len(failed), number)
             try:
-                seal.seal(staged(out), out)
+                seal.seal(staged_and_left(out), out)
                 said = True
             except (SealError, OSError):
                 said = False
@@ -358,21 +385,49 @@ def test_an_error_at_any_file_system_call_leaves_no_root_or_one_that_verifies(
     assert said
     assert verify(out).faults == ()
     assert len(failed) > 100
-    assert {"open", "write", "fsync", "fchmod", "mkdir", "scandir", "_rename_noreplace"} <= set(failed)
+    assert set(failed) == {*CALLS[os], "_rename_noreplace"} - {"unlink", *(() if fallback else ("rename",))}
     assert (False, False) in outcomes
     assert (False, True) in outcomes  # published, but the parent could not be flushed: said, and the root verifies
+
+
+@pytest.mark.parametrize("fallback", [False, True])
+def test_every_file_system_call_of_a_seal_is_among_those_that_are_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, fallback: bool
+) -> None:
+    """Counts each call into `posix` that a seal makes, in its threads too."""
+    made: Counter[str] = Counter()
+
+    def seen(_frame: object, event: str, called: object) -> None:
+        if event == "c_call" and getattr(called, "__module__", None) == os.open.__module__:
+            made[called.__name__] += 1  # type: ignore[attr-defined]
+
+    if fallback:
+        monkeypatch.setattr(seal, "_rename_noreplace", no_renameat2)
+    monkeypatch.setattr(tree, "BIG_BYTES", 300)
+    threading.setprofile(seen)
+    sys.setprofile(seen)
+    try:
+        seal.seal(staged_and_left(tmp_path / "root"), tmp_path / "root")
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert set(made) - PURE == set(CALLS[os]) - {"unlink", *(() if fallback else ("rename",))}  # that is to tidy up
+    assert made.total() > 100
 
 
 WRITER = """
 import sys
 from pathlib import Path
 from evidence import seal
+from tests.roots.make import Climb
+weights = {f"{name}.bin": bytes([name]) * 50_000 for name in range(8)}
+files = Climb(artifacts={"cpu-fp32": weights}).build()
 out = Path(sys.argv[1])
 for number in range(1000):
     place = out.with_name(f"root{number}")
     staging = seal.stage(place)
-    for name in range(8):
-        seal.write_new(staging, f"folder/{name}.bin", bytes([name]) * 50_000)
+    for path, data in files.items():
+        seal.write_new(staging, path, data)
     print(seal.seal(staging, place), flush=True)
 """
 
@@ -409,7 +464,7 @@ def test_kill_at_any_moment_leaves_whole_roots_and_named_leftovers(tmp_path: Pat
 def test_hashing_is_done_by_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreadable file ends a seal: it is never left out of the manifest."""
     out = tmp_path / "root"
-    staging = staged(out)
+    staging = staged(out, SMALL)
     listing = tree.list_files
 
     def list_and_lose(root: int, **options: bool) -> tree.Listing:

@@ -5,6 +5,7 @@ import os
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -297,6 +298,17 @@ def test_bytes_that_are_not_the_first_may_be_any(tmp_path: Path, folder: int, mo
 def test_mode_bits_carry_no_meaning(tmp_path: Path, folder: int) -> None:
     (tmp_path / "a.txt").chmod(0o4777)
     assert tree.hash_files(folder, {"a.txt": 0}) == ({"a.txt": hexdigest(b"one")}, [])
+
+
+def test_a_file_that_is_read_whole_is_held_once(tmp_path: Path, folder: int) -> None:
+    size = 1 << 22
+    (tmp_path / "f.bin").write_bytes(bytes(size))
+    tracemalloc.start()
+    try:
+        assert len(tree.read_file(folder, "f.bin", size)[0]) == size
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * size
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_file_over_the_limit_is_not_read(folder: int) -> None:

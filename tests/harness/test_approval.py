@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from evidence.manifest import Fault
-from harness import approval
+from harness import approval, questions
 from harness.approval import Asked, Blocker, Review
 from harness.gate import Gated, Gates
 from harness.history import History, Line
-from harness.records import Coverage, Qualification, TargetClaim, Verdict
+from harness.records import Coverage, Qualification, Superseded, TargetClaim, Verdict
 
 DIGEST = "blake3:" + "a" * 64
+PATHS = frozenset({"steps/L1-perf.cpu/outcome.json", "steps/L1-perf.cpu/measurements.json", "qualification.json"})
 
 
 def claim(verdict: Verdict = "PASS", deferred: str | None = None) -> Qualification:
@@ -71,8 +74,8 @@ def review(asked: Asked, earlier: Review | None = None) -> Review:
 
 def test_what_holds_everywhere_is_approved() -> None:
     asked = Asked()
-    approval.integrity(asked, (), whole=True)
-    approval.steps(asked, claim(), ())
+    questions.integrity(asked, (), whole=True)
+    questions.steps(asked, claim(), (), PATHS)
     found = review(asked)
     assert (found.verdict, found.exit_code, found.blockers) == ("APPROVE", 0, ())
     assert found.met == ("integrity", "step L0 cpu", "step L1 cpu", "step L2 cpu", "coverage")
@@ -81,7 +84,7 @@ def test_what_holds_everywhere_is_approved() -> None:
 def test_a_fault_of_the_bundle_or_the_claim_is_rejected() -> None:
     for fault in (Fault("E-HASH", "plan.json", "plan.json: expected x"), Fault("Q-METRIC", "steps/x", "p50_ms")):
         asked = Asked()
-        approval.integrity(asked, (fault,), whole=fault.rule.startswith("Q"))
+        questions.integrity(asked, (fault,), whole=fault.rule.startswith("Q"))
         found = review(asked)
         assert (found.verdict, found.exit_code) == ("REJECT", 20)
         assert found.blockers[0].evidence == fault.path
@@ -90,7 +93,7 @@ def test_a_fault_of_the_bundle_or_the_claim_is_rejected() -> None:
 
 def test_a_check_that_could_not_run_is_undetermined_and_no_approval() -> None:
     asked = Asked()
-    approval.integrity(asked, (), whole=False)
+    questions.integrity(asked, (), whole=False)
     found = review(asked)
     assert (found.verdict, found.exit_code) == ("REQUEST_CHANGES", 30)
     assert found.blockers[0].text == "not every check of the root could run"
@@ -98,7 +101,7 @@ def test_a_check_that_could_not_run_is_undetermined_and_no_approval() -> None:
 
 def test_the_first_step_that_did_not_pass_is_the_blocker_of_its_target() -> None:
     asked = Asked()
-    approval.steps(asked, claim("FAIL"), ())
+    questions.steps(asked, claim("FAIL"), (), PATHS)
     found = review(asked)
     assert (found.verdict, found.exit_code) == ("REQUEST_CHANGES", 10)
     assert [blocker.id for blocker in found.blockers] == ["step L1 cpu", "coverage"]
@@ -111,16 +114,49 @@ def test_the_first_step_that_did_not_pass_is_the_blocker_of_its_target() -> None
     )
     for verdict in ("BLOCKED", "INCONCLUSIVE"):
         asked = Asked()
-        approval.steps(asked, claim(verdict), ())
+        questions.steps(asked, claim(verdict), (), PATHS)
         assert review(asked).exit_code == 30
 
 
 def test_a_deferred_target_is_a_blocker_unless_the_policy_accepts_it() -> None:
     for accepted, met in (((), False), (("cpu",), True)):
         asked = Asked()
-        approval.steps(asked, claim(deferred="no machine"), accepted)
+        questions.steps(asked, claim(deferred="no machine"), accepted, PATHS)
         assert ("coverage cpu" in asked.met) is met
         assert "coverage" in asked.blockers, "a root in which no target reached the goal is never covered"
+
+
+def test_nothing_is_approved_whose_whole_is_no_pass() -> None:
+    for verdict, code in (("FAIL", 10), ("BLOCKED", 30)):
+        asked = Asked()
+        whole = replace(claim(), verdict=verdict)
+        questions.steps(asked, whole, (), PATHS)
+        questions.whole(asked, whole, PATHS)
+        found = review(asked)
+        assert (found.verdict, found.exit_code) == ("REQUEST_CHANGES", code)
+        assert [(blocker.id, blocker.evidence) for blocker in found.blockers] == [("verdict", "qualification.json")]
+    asked = Asked()
+    questions.whole(asked, claim(), PATHS)
+    assert review(asked).met == ("verdict",)
+
+
+def test_what_was_carried_is_evidence_where_it_stands() -> None:
+    carried = frozenset({"preserved/0123456789abcdef/steps/L1-perf.cpu/outcome.json"})
+    asked = Asked()
+    questions.steps(asked, claim("FAIL"), (), carried)
+    assert review(asked).blockers[0].evidence == "preserved/0123456789abcdef/steps/L1-perf.cpu/outcome.json"
+
+
+def test_what_a_root_replaces_is_said_with_the_reason_and_whether_it_is_there() -> None:
+    supersedes = (
+        Superseded(digest="blake3:" + "f" * 64, reason="wrong label"),
+        Superseded(digest="blake3:" + "e" * 64, reason="busy"),
+    )
+    there = line("failed", "blake3:" + "f" * 64, "superseded", "FAIL")
+    assert list(questions.replaced(supersedes, History(lines=(there,), notes=(), leftovers=()))) == [
+        f"replaces blake3:{'f' * 64} (wrong label): it is failed beside this root, FAIL",
+        f"replaces blake3:{'e' * 64} (busy): it is not beside this root",
+    ]
 
 
 def test_a_regression_is_on_merit_and_the_rest_of_the_gates_are_undetermined() -> None:
@@ -129,7 +165,9 @@ def test_a_regression_is_on_merit_and_the_rest_of_the_gates_are_undetermined() -
         for verdict in ("REGRESSION", "INCOMPARABLE", "INCONCLUSIVE", "OK")
     )
     asked = Asked()
-    approval.gates(asked, Gates(policy="release", digest=DIGEST, verdict="REGRESSION", exit_code=10, gates=gates))
+    questions.gates(
+        asked, Gates(policy="release", digest=DIGEST, verdict="REGRESSION", exit_code=10, gates=gates), PATHS
+    )
     assert [blocker.kind for blocker in review(asked).blockers] == ["merit", "undetermined", "undetermined"]
     assert review(asked).blockers[0].text == "REGRESSION: p50_ms on cpu, at_most 1: why"
     assert review(asked).blockers[0].evidence == "steps/L1-perf.cpu/measurements.json"
@@ -141,14 +179,17 @@ def test_a_failed_root_beside_it_must_be_replaced_by_one_that_says_why() -> None
     failed = line("failed", "blake3:f", "older", "FAIL")
     passed = line("passed", "blake3:e", "older")
     asked = Asked()
-    approval.siblings(asked, History(lines=(failed, passed, own), notes=(), leftovers=()), DIGEST, None)
+    questions.siblings(asked, History(lines=(failed, passed, own), notes=(), leftovers=()), DIGEST, None)
     (blocker,) = review(asked).blockers
     assert blocker.id == "account blake3:f"
     assert blocker.text == "failed beside it is FAIL, and no root says that it replaces it"
-    assert blocker.closes == "qualify run --supersede failed --reason TEXT, so that the lineage says what became of it"
+    assert (
+        blocker.closes
+        == "qualify run LADDER --supersede failed --reason TEXT, so that the lineage says what became of it"
+    )
     asked = Asked()
     replaced = line("failed", "blake3:f", "superseded", "FAIL")
-    approval.siblings(asked, History(lines=(replaced, own), notes=(), leftovers=()), DIGEST, None)
+    questions.siblings(asked, History(lines=(replaced, own), notes=(), leftovers=()), DIGEST, None)
     assert review(asked).verdict == "APPROVE"
     assert "account blake3:f" in review(asked).met
 
@@ -156,23 +197,23 @@ def test_a_failed_root_beside_it_must_be_replaced_by_one_that_says_why() -> None
 def test_a_root_beside_it_of_which_nothing_can_be_told_is_a_blocker() -> None:
     own, broken = line("own", DIGEST, "current"), Line(name="broken", digest="blake3:b", state="not intact")
     asked = Asked()
-    approval.siblings(asked, History(lines=(own, broken), notes=(), leftovers=()), DIGEST, None)
+    questions.siblings(asked, History(lines=(own, broken), notes=(), leftovers=()), DIGEST, None)
     assert [blocker.id for blocker in review(asked).blockers] == ["account broken"]
 
 
 def test_a_root_that_is_not_the_current_one_is_not_approved() -> None:
     for state in ("superseded", "older"):
         asked = Asked()
-        approval.siblings(asked, History(lines=(line("own", DIGEST, state),), notes=(), leftovers=()), DIGEST, None)
+        questions.siblings(asked, History(lines=(line("own", DIGEST, state),), notes=(), leftovers=()), DIGEST, None)
         assert review(asked).blockers[0].text == f"the root is {state} in its folder, not the current one"
 
 
 def test_a_baseline_that_is_not_the_current_root_of_its_folder_is_stale() -> None:
     asked = Asked()
-    approval.freshness(asked, "blake3:old", line("new", "blake3:new", "current"), "march")
+    questions.freshness(asked, "blake3:old", line("new", "blake3:new", "current"), "march")
     assert review(asked).blockers[0].text == "march is not the current root of its folder: new (blake3:new) is"
     asked = Asked()
-    approval.freshness(asked, "blake3:old", line("march", "blake3:old", "current"), "march")
+    questions.freshness(asked, "blake3:old", line("march", "blake3:old", "current"), "march")
     assert review(asked).verdict == "APPROVE"
 
 
@@ -209,7 +250,7 @@ def test_a_question_left_out_never_approves() -> None:
 
 def test_nothing_is_closed_by_a_root_that_is_not_intact() -> None:
     asked = Asked()
-    approval.integrity(asked, (Fault("E-HASH", "plan.json", "x"),), whole=False)
+    questions.integrity(asked, (Fault("E-HASH", "plan.json", "x"),), whole=False)
     found = review(asked, failed_first())
     assert found.verdict == "REJECT"
     assert found.earlier is not None

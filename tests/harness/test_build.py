@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness import judge
+from harness import derive, judge
 from harness.errors import Blocked
 from harness.files import hash_file
 from harness.metrics.catalogue import fixed_limits
-from harness.records import BuildOptions, FileFact, Limit, PrebuiltArtifact, Precision
+from harness.records import BuildOptions, FileFact, Limit, PrebuiltArtifact, Precision, to_json
 from harness.runtimes import torch_eager
 from tests.support import graphs
 from tests.support.models import POSITIONS
@@ -343,3 +343,10 @@ def test_a_prebuilt_graph_with_external_data_is_copied_whole(
     assert ran.value("payload_bytes") == sum(path.stat().st_size for path in copied.iterdir())
     assert ran.value("half_range_constants") == 1
     assert ran.value("realised_precision") == "fp32"
+
+    def read(path: str) -> bytes:
+        assert not path.endswith("weights.bin")
+        return (ran.root / path).read_bytes()
+
+    found = derive.measure(ran.request, read, lambda path: (ran.root / path).stat().st_size)
+    assert to_json(found) == ran.file("measurements.json")  # the weights were not read for their length

@@ -21,10 +21,10 @@ def parse(folder: Path, table: str) -> ladder.Ladder:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("data: {split: test}", "data: expected one of dataset, mteb and trec, got none of them; name one source"),
+        ("data: {split: test}", "data: expected one of dataset, mteb, trec and file, got none of them; name one source"),
         (
             f"data: {{dataset: a/b, mteb: X, {REVISION}}}",
-            "data: expected one of dataset, mteb and trec, got dataset and mteb; name one source",
+            "data: expected one of dataset, mteb, trec and file, got dataset and mteb; name one source",
         ),
         ("data: {dataset: a/b}", "data.revision: expected 40 hex digits of a commit, got nothing; a branch can move, so give the commit"),
         ("data: {mteb: X}", "data.revision: expected 40 hex digits of a commit, got nothing; give the one that mteb loads"),
@@ -38,6 +38,18 @@ def parse(folder: Path, table: str) -> ladder.Ladder:
         (
             f"data: {{dataset: a/b, {REVISION}, documents: d, positive: p}}",
             "data: expected documents and gains, or positive and negative, got both; remove one of the two",
+        ),
+        (
+            "data: {file: g.jsonl, query: q}",
+            (
+                "data.file: expected a .parquet file, whose columns are named here, got 'g.jsonl';"
+                " JSONL has keys of its own: write its name alone as data"
+            ),
+        ),
+        ("data: {file: g.parquet, split: dev}", "data.split: expected no split beside file, got 'dev'; remove it"),
+        (
+            f"data: {{file: g.parquet, {REVISION}}}",
+            f"data.revision: expected no revision beside file, got '{'1' * 40}'; remove it",
         ),
         ("data: g.jsonl, candidates: 1", "candidates: expected an integer of at least 2, got 1"),
         (
@@ -73,6 +85,7 @@ def test_data_keys_that_do_not_go_together_are_refused(tmp_path: Path, table: st
         (f"data: {{dataset: a/b, {REVISION}, documents: d, split: dev}}", {"query", "gains"}),
         (f"data: {{mteb: X, {REVISION}}}", {"split"}),
         ("data: {trec: {queries: q, docs: d, qrels: r, run: s}}", set()),
+        ("data: {file: g.parquet, positive: good}", {"query", "negative"}),
     ],
 )
 def test_only_defaults_that_mean_something_for_the_source_are_listed(

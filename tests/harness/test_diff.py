@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 from pathlib import Path
@@ -13,7 +14,8 @@ from msgspec.structs import replace
 from evidence.manifest import digest_of
 from harness import answer, comparison, diff, gate, sides
 from harness.answer import check
-from harness.diff_values import Diff, Side, StepDiff
+from harness.diff_figures import withheld
+from harness.diff_values import Compared, Diff, Side, StepDiff
 from harness.errors import AskedWrongly, NotIntact
 from harness.policy import parse
 from harness.recheck import Rejudged, rejudge
@@ -86,8 +88,8 @@ def test_latencies_of_raw_samples_have_an_interval_on_their_ratio(tiny_root: Pat
         assert low < high
 
 
-def test_rankings_are_compared_by_query(tiny_root: Path) -> None:
-    found = step(compared(tiny_root, tiny_root, ("cpu-fp32", "cpu-int8")), "L3", "cpu-int8")
+def test_rankings_are_compared_by_query(ranked_root: Path) -> None:
+    found = step(compared(ranked_root, ranked_root, ("cpu-fp32", "cpu-int8")), "L3", "cpu-int8")
     values = {item.metric: item for item in found.compared}
     assert values["ndcg_at_10"].how == "queries resampled, both sides by the same query"
     assert values["ndcg_at_10"].interval is not None
@@ -98,6 +100,67 @@ def test_rankings_are_compared_by_query(tiny_root: Path) -> None:
     for query in found.moved:
         assert query.candidates
         assert all(doc.baseline_rank != doc.candidate_rank for doc in query.candidates)
+
+
+def test_what_was_ranked_stands_beside_the_figures(ranked_root: Path) -> None:
+    found = compared(ranked_root, ranked_root)
+    one = step(found, "L3", "cpu-int8")
+    assert (one.baseline_bounds, one.candidate_bounds) == ("32 groups x 8 candidates, 64 tokens",) * 2
+    assert one.smoke == ""
+    assert "cpu-int8: on 32 groups x 8 candidates, 64 tokens" in comparison.text(found, None)
+
+
+SMOKE = "functional smoke: 8 judged groups, and an interval needs 30; no claim of accuracy"
+
+
+def test_of_a_smoke_test_no_figure_of_the_ranking_is_in_any_form(tiny_root: Path, tmp_path: Path) -> None:
+    policy = asked(
+        tmp_path,
+        "format: 1\nname: release\ngates:\n  - {metric: ndcg_at_10, max_degradation: 50%, at_least: 0.01}\n"
+        "  - {metric: map, must_not_change: true}\n  - {metric: row_map.bm25, at_least: 0}\n  - {metric: groups, at_least: 1}\n",
+    )
+    pair = ("diff", tiny_root, tiny_root, "--pair", "cpu-fp32=cpu-int8", "--policy", policy)
+    said = qualify(*pair, "--json")
+    assert said.code == 30
+    gates = {(item["what"], item["rule"]): (item["verdict"], item["reason"]) for item in said.json["gates"]["gates"]}
+    assert gates.pop(("groups", "at_least 1"))[0] == "OK", "of the data, not of the ranking"
+    assert len(gates) == 4
+    assert set(gates.values()) == {("INCONCLUSIVE", SMOKE)}
+    (ranked,) = [one for one in said.json["steps"] if one["tier"] == "L3"]
+    assert (ranked["smoke"], ranked["moved"], ranked["moved_queries"]) == (SMOKE, [], 0)
+    figures = {item["metric"]: item for item in ranked["compared"]}
+    for name in ("ndcg_at_10", "ndcg_at_10_drop", "recall_at_10", "row_map.bm25"):
+        assert [
+            figures[name][key] for key in ("baseline", "candidate", "difference", "interval", "candidate_interval")
+        ] == ([None] * 5), name
+        assert figures[name]["smoke"] == SMOKE
+    text = qualify(*pair)
+    assert f"on {ranked['baseline_bounds']}" in " ".join(text.out.split())
+    assert SMOKE in " ".join(text.out.split())
+    markdown = qualify(*pair, "--markdown", "--html", tmp_path / "diff.html")
+    for form in (text.out, markdown.out, (tmp_path / "diff.html").read_text(encoding="utf-8")):
+        assert "functional smoke: 8 groups x 8 candidates, 64 tokens" in " ".join(html.unescape(form).split())
+        assert "nDCG" not in form
+        assert "sentinel" not in form
+        assert "Queries that moved" not in form
+
+
+def test_a_smoke_test_of_one_side_withholds_that_side_alone() -> None:
+    figure = Compared(
+        metric="map",
+        unit="MAP",
+        better="more",
+        baseline=0.5,
+        candidate=0.6,
+        difference=0.1,
+        ratio=1.2,
+        interval=(0.0, 0.2),
+        candidate_interval=(0.5, 0.7),
+    )
+    kept = withheld(figure, SMOKE, "")
+    assert (kept.baseline, kept.candidate, kept.candidate_interval) == (None, 0.6, (0.5, 0.7))
+    assert (kept.difference, kept.ratio, kept.interval, kept.smoke, kept.same) == (None, None, None, SMOKE, False)
+    assert withheld(figure, "", "") == figure
 
 
 # --- what does not compare --------------------------------------------------------------------------------------------
@@ -231,7 +294,7 @@ POLICY = """format: 1
 name: release
 gates:
   - {metric: payload_bytes, max_degradation: 1%}
-  - {metric: ndcg_at_10, max_degradation: 0}
+  - {metric: max_abs_gap, max_degradation: 0}
   - {metric: opset, must_not_change: true}
   - {identity: dataset, must_not_change: true}
 """

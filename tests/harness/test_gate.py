@@ -115,10 +115,14 @@ def test_a_metric_that_is_missing_on_a_side_is_never_ok() -> None:
 
 
 def test_a_metric_that_neither_side_has_is_incomparable() -> None:
-    found = judged("metric: p95_ms, at_most: 1", figure("p50_ms", 1.0, 1.0))
-    assert (only(found).verdict, only(found).reason) == ("INCOMPARABLE", "neither side has such a figure")
-    found = judged("metric: max_abs_gap, at_most: 1", figure("p50_ms", 1.0, 1.0))
-    assert (only(found).verdict, only(found).reason) == ("INCOMPARABLE", "neither side climbed L2")
+    for rule, lacks, climbed in (
+        ("at_most: 1", "the candidate has no such figure", "the candidate did not climb L2"),
+        ("max_degradation: 1", "neither side has such a figure", "neither side climbed L2"),
+    ):
+        found = judged(f"metric: p95_ms, {rule}", figure("p50_ms", 1.0, 1.0))
+        assert (only(found).verdict, only(found).reason) == ("INCOMPARABLE", lacks)
+        found = judged(f"metric: max_abs_gap, {rule}", figure("p50_ms", 1.0, 1.0))
+        assert (only(found).verdict, only(found).reason) == ("INCOMPARABLE", climbed)
 
 
 def test_a_target_that_nobody_has_is_incomparable() -> None:

@@ -101,6 +101,68 @@ def test_a_package_that_differs_from_the_lock_fails_the_root_and_names_it(tmp_pa
     assert qualify("verify", tmp_path / "root").code == 10
 
 
+POLICY = "format: 1\nname: release\ngates:\n  - {metric: opset, at_most: 99}\n"
+
+
+def review(root: Path, policy: str = POLICY) -> Said:
+    """What a review under a policy says, written into a folder of its own."""
+    folder = root.with_name(f"{root.name}-review-{len(list(root.parent.iterdir()))}")
+    folder.mkdir()
+    (folder / "policy.yaml").write_text(policy, encoding="utf-8")
+    return qualify("review", root, "--policy", folder / "policy.yaml", "--out", folder, "--json")
+
+
+def test_a_root_that_its_lock_fails_is_not_approved(tmp_path: Path, tiny_model: Path) -> None:
+    (tmp_path / "l").mkdir()
+    (tmp_path / "l/lock.txt").write_text("numpy==0.0.1\n", encoding="utf-8")
+    path = ladder(tmp_path / "l", tiny_model, "lock: {file: lock.txt, parity: versions}")
+    assert qualify("run", path, "--out", tmp_path / "root").code == 10
+    said = review(tmp_path / "root")
+    assert (said.code, said.json["verdict"]) == (10, "REQUEST_CHANGES")
+    version = importlib.metadata.version("numpy")
+    assert said.json["blockers"] == [
+        {
+            "id": "lock",
+            "kind": "merit",
+            "text": f"the lock lock.txt is FAIL (versions): package numpy: expected 0.0.1, as lock.txt says, got {version}",
+            "evidence": "inputs/lock.txt",
+            "closes": "a root made where the installed packages are those of the lock",
+        }
+    ]
+    (statement,) = [name for name in said.json["written"] if name.endswith(".intoto.json")]
+    predicate = json.loads(Path(statement).read_bytes())["predicate"]
+    assert predicate["verificationResult"] == "FAILED"
+    without = path.read_text(encoding="utf-8").partition("lock:")[0]
+    (tmp_path / "own.yaml").write_text(without, encoding="utf-8")
+    said = review(tmp_path / "root", f"{POLICY}ladder: ../own.yaml\n")
+    assert (said.code, said.json["verdict"]) == (0, "APPROVE"), "the ladder of the policy asks for no lock, and decides"
+    assert "under its sealed limits the root is FAIL; the policy's ladder decides: PASS" in said.json["notes"]
+
+
+def test_a_quality_gate_that_failed_is_a_blocker_by_name_and_what_did_not_run_points_at_what_is_there(
+    tmp_path: Path, tiny_model: Path
+) -> None:
+    fails = f"{{name: tests, command: [{sys.executable}, -c, 'raise SystemExit(3)']}}"
+    path = ladder(tmp_path / "l", tiny_model, f"gates: [{fails}, {LINT}]")
+    assert qualify("run", path, "--out", tmp_path / "root").code == 10
+    said = review(tmp_path / "root")
+    assert (said.code, said.json["verdict"]) == (10, "REQUEST_CHANGES")
+    first, *others = said.json["blockers"]
+    assert (first["id"], first["kind"], first["evidence"]) == ("quality gate tests", "merit", "gates/tests/gate.json")
+    assert first["text"].startswith("the quality gate tests is FAIL: exit code 3; ")
+    assert [blocker["id"] for blocker in others] == [
+        "step L0 cpu-fp32",
+        "coverage",
+        "gate opset cpu-fp32 at_most 99",
+    ]
+    assert others[2]["text"] == (
+        "INCOMPARABLE: opset on cpu-fp32, at_most 99: the candidate has no such figure: its L0 is NOT_RUN"
+    )
+    for blocker in said.json["blockers"]:
+        assert (tmp_path / "root" / blocker["evidence"]).is_file(), blocker
+    assert "quality gate lint" in said.json["met"]
+
+
 def test_a_lock_that_is_not_there_is_refused_before_anything_runs(tmp_path: Path, tiny_model: Path) -> None:
     said = qualify("run", ladder(tmp_path / "l", tiny_model, "lock: {file: lock.txt}"), "--out", tmp_path / "root")
     assert said.code == 64

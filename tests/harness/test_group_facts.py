@@ -12,7 +12,7 @@ from harness import data
 from harness.bounds import Bounds, Selected, whole
 from harness.data import Doc, Group
 from harness.group_facts import counted, disagreements, facts, source_of
-from harness.records import DataFact, DataSource, RerankOptions, TrecFiles
+from harness.records import DataFact, DataSource, RerankOptions, TaskFact, TrecFiles
 from tests.harness.test_bounds import group
 
 COMMIT = "1" * 40
@@ -20,8 +20,10 @@ COMMIT = "1" * 40
 
 def test_facts_name_digest_bounds_and_everything_odd() -> None:
     found = (group(1, 0), group(0, 0, query_id="none"), group(1, 2, query_id="all"))
+    task = TaskFact(main_score="map_at_1000", languages=("eng-Latn",))
+    beyond = {"elsewhere": 4, "without_candidates": 5, "without_judgement": 6, "repeated": 7}
     said = facts(
-        Selected(groups=found, read=9, whole=True, left_out=2, elsewhere=4),
+        Selected(groups=found, read=9, whole=True, left_out=2, task=task, **beyond),
         source="g.jsonl",
         bounds=Bounds(groups=4, candidates=2, seed=7),
     )
@@ -33,20 +35,25 @@ def test_facts_name_digest_bounds_and_everything_odd() -> None:
         "4 groups were asked for and 3 are there",
         "2 groups without both a positive and a negative dropped before the bound",
         "4 relevant documents are in no candidate list: no ranking can find them",
+        "5 judged queries have no candidates: not ranked, so no figure says anything of them",
+        "6 queries with candidates have no judgement: not ranked, as mteb does not rank them",
+        "7 candidates were named again in their list: ranked once, at the first place",
         "6 candidates, 2 to 2 a group",
         "1 of 3 groups without a positive candidate: scored, left out of the means",
         "1 of 3 groups with positive candidates only: scored, left out of the means",
         "1 of 3 groups with graded gains: nDCG uses the gains, the other metrics any gain above 0",
         "3 of 3 groups with fewer than 10 candidates: recall and hit rate at 10 say nothing of them",
         "1 of 3 groups with all positives first, so source order alone ranks them perfectly",
+        "2 of 3 groups with the query of an earlier group: scored as one more; not independent, so intervals are too narrow",
     )
+    assert said.task == task
     assert (said.counts["without_positive"], said.counts["positives_only"], said.counts["graded"]) == (1, 1, 1)
 
 
 def test_doubled_texts_are_counted_and_apart_those_under_two_gains() -> None:
     same = tuple(Doc(id=i, text="same", gain=0) for i in "abcdefghij")
     twice = Group(query_id="q", query="x", candidates=same)
-    torn = Group(query_id="r", query="x", candidates=(*same, Doc(id="k", text="same", gain=1)))
+    torn = Group(query_id="r", query="y", candidates=(*same, Doc(id="k", text="same", gain=1)))
     assert facts(whole([twice, torn]), source="s", bounds=Bounds()).notes == (
         "21 candidates, 10 to 11 a group",
         "1 of 2 groups without a positive candidate: scored, left out of the means",
@@ -81,6 +88,7 @@ def test_every_bound_that_binds_is_stated(bounds: Bounds, stated: dict[str, Any]
         (DataSource(dataset="a/b", revision=COMMIT), f"a/b@{COMMIT}:test"),
         (DataSource(dataset="a/b", revision=COMMIT, config="c", split="dev"), f"a/b@{COMMIT}:c:dev"),
         (DataSource(mteb="SciDocsRR", revision=COMMIT), f"mteb:SciDocsRR@{COMMIT}:test"),
+        (DataSource(file="g.parquet", query="q"), "g.parquet"),
         (DataSource(trec=TrecFiles(queries="q", docs="d", qrels="r", run="b.run")), "b.run over q, d and r"),
     ],
 )
@@ -139,3 +147,43 @@ def test_a_group_that_should_have_been_dropped_and_too_little_reading_are_found_
         "unjudged: expected a positive and a negative in each group, got 'none' without",
         "read: expected at least the 3 groups that were kept, got 1",
     ]
+
+
+def test_one_group_three_times_is_two_groups_with_the_query_of_an_earlier_one_also_counted_in_parts() -> None:
+    """Counted again from the sealed groups, so a plan cannot hide it; halves that are counted apart see what the other has."""
+    same = (*(group(1, 0, query_id=name) for name in "abc"), msgspec.structs.replace(group(1, 0), query="other"))
+    honest = facts(whole(same), source="g.jsonl", bounds=Bounds())
+    assert honest.counts["same_query_again"] == 2
+    assert counted(same[:2]).joined(counted(same[2:])).kinds == counted(same).kinds
+    asked = RerankOptions(data="g.jsonl")
+    assert disagreements(honest, counted(same), asked, seed=0) == []
+    told = msgspec.structs.replace(honest, counts={**honest.counts, "same_query_again": 0}, notes=honest.notes[:-1])
+    found = disagreements(told, counted(same), asked, seed=0)
+    assert [line.partition(":")[0] for line in found] == ["counts", "notes"]
+
+
+def test_what_mteb_says_of_a_task_is_taken_as_claimed_and_of_nothing_else() -> None:
+    task = TaskFact(main_score="map_at_1000", languages=("eng-Latn",))
+    source = DataSource(mteb="SciDocsRR", revision=COMMIT)
+    fact = facts(msgspec.structs.replace(whole(GROUPS), task=task), source=source_of(source), bounds=Bounds())
+    assert disagreements(fact, counted(GROUPS), RerankOptions(data=source), seed=0) == []
+    fact = msgspec.structs.replace(fact, source="g.jsonl")
+    (said,) = disagreements(fact, counted(GROUPS), RerankOptions(data="g.jsonl"), seed=0)
+    assert said.startswith("task: expected None, got {")
+
+
+BEYOND = ("relevant_elsewhere", "queries_without_candidates", "queries_without_judgement", "candidates_repeated")
+TREC = DataSource(trec=TrecFiles(queries="q", docs="d", qrels="r", run="b.run"))
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [("g.jsonl", ()), (TREC, BEYOND[:2]), (DataSource(mteb="SciDocsRR", revision=COMMIT), BEYOND)],
+)
+def test_only_a_source_that_can_tell_is_taken_as_claimed(source: str | DataSource, told: tuple[str, ...]) -> None:
+    names = ("elsewhere", "without_candidates", "without_judgement", "repeated")
+    for count, name in zip(BEYOND, names, strict=True):
+        selected = msgspec.structs.replace(whole(GROUPS), **{name: 2})
+        fact = facts(selected, source=source_of(source), bounds=Bounds())
+        found = disagreements(fact, counted(GROUPS), RerankOptions(data=source), seed=0)
+        assert (found == []) == (count in told), count

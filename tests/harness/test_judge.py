@@ -306,6 +306,62 @@ def test_a_busy_machine_decides_nothing_and_takes_the_durations_with_it() -> Non
     assert found["p50_ms"][0] == "PASS"
 
 
+TIMED = {
+    "first_call_ratio": 12.0,
+    "drift_ratio": 12.0,
+    "cv": 12.0,
+    "outliers": 12,
+    "involuntary_switches": 12,
+    "tokenise_share": 12.0,
+    "ratio_eager": 12.0,
+    "load_p95_ms.4": 12.0,
+}
+
+
+@pytest.mark.parametrize("metric", TIMED)
+def test_under_a_condition_that_is_broken_no_figure_made_of_times_fails(metric: str) -> None:
+    limits = {"busy_share": Limit(at_most=0.2), metric: Limit(at_most=10)}
+    busy, quiet = ([measured("busy_share", share, ""), measured(metric, TIMED[metric], "")] for share in (0.5, 0.1))
+    assert [found.verdict for found in judge.judge(limits, busy)] == ["INCONCLUSIVE", "INCONCLUSIVE"]
+    assert {found.metric: found.verdict for found in judge.judge(limits, quiet)} == {
+        "busy_share": "PASS",
+        metric: "FAIL",
+    }
+
+
+@pytest.mark.parametrize(
+    "metric", ["ratio_p50", "ratio_p95", "ratio_pairs_per_s", "ratio_cpu", "load_unfinished_calls"]
+)
+def test_what_is_timed_in_turn_with_a_baseline_and_what_never_came_back_fail_on_any_machine(metric: str) -> None:
+    limits = {"busy_share": Limit(at_most=0.2), metric: Limit(at_most=10)}
+    found = judge.judge(limits, [measured("busy_share", 0.5, ""), measured(metric, 12, "")])
+    assert {one.metric: one.verdict for one in found} == {"busy_share": "INCONCLUSIVE", metric: "FAIL"}
+
+
+def test_an_interval_that_stayed_wide_is_inconclusive_and_leaves_a_figure_that_is_clear_to_its_limit() -> None:
+    limits = {
+        "sampling_ended_by": Limit(exactly="interval"),
+        "p50_interval_ratio": Limit(at_most=0.02),
+        "p50_ms": Limit(at_most=10),
+    }
+    wide = [
+        measured("sampling_ended_by", "calls", ""),
+        measured("p50_interval_ratio", 0.3, ""),
+        measured("p50_ms", 40.0, "", interval=(36.0, 48.0)),
+    ]
+    assert {found.metric: (found.verdict, found.text.rpartition("; ")[2]) for found in judge.judge(limits, wide)} == {
+        "sampling_ended_by": ("INCONCLUSIVE", "the figure is not known well enough"),
+        "p50_interval_ratio": ("INCONCLUSIVE", "the figure is not known well enough"),
+        "p50_ms": ("FAIL", "p50_ms: expected at most 10, got 40.0 (95% 36.0 to 48.0)"),
+    }
+    busy = judge.judge(limits | {"busy_share": Limit(at_most=0.2)}, [*wide, measured("busy_share", 0.5, "")])
+    assert {found.verdict for found in busy} == {"INCONCLUSIVE"}
+    assert {found.text.rpartition("; ")[2] for found in busy} == {
+        "the machine was not fit to measure",
+        "measured under busy_share",
+    }
+
+
 def test_on_a_quiet_machine_a_slow_figure_fails() -> None:
     found = under(busy_share=0.1, p95_ms=12.0)
     assert found["busy_share"][0] == "PASS"

@@ -183,8 +183,8 @@ STRUCTURE = {
     "missing-data": (
         changed(b"data: groups.jsonl, ", b""),
         (
-            ": tiers.L3.data: expected text or a table with dataset, mteb, trec, revision, split, config, query, positive,"
-            " negative, documents, gains, got nothing; add the key"
+            ": tiers.L3.data: expected text or a table with dataset, mteb, trec, file, revision, split, config, query,"
+            " positive, negative, documents, gains, got nothing; add the key"
         ),
     ),
     "wrong-precision": (

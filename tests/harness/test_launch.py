@@ -11,6 +11,7 @@ import pytest
 
 from harness import launch, process
 from harness.records import Exit, PerfOptions
+from harness.sealed_files import LOG_BYTES
 from tests.support.steps import OPTIONS, Bench, Ran
 
 ENDLESS = msgspec.structs.replace(
@@ -183,12 +184,12 @@ def test_a_sealed_log_has_no_secret_and_says_how_many_it_had(tmp_path: Path, mon
 
 def test_a_long_log_keeps_its_head_and_its_tail_and_says_what_was_left_out(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
-    raw.write_bytes(b"head" + b"." * 3 * launch.LOG_BYTES + b"tail")
+    raw.write_bytes(b"head" + b"." * 3 * LOG_BYTES + b"tail")
     launch.seal_log(raw, tmp_path, "stdout.log", {})
     text = (tmp_path / "stdout.log").read_text()
     assert text.startswith("head.")
     assert text.endswith(".tail")
-    assert f"\n[qualify: {2 * launch.LOG_BYTES + 8} bytes left out here]\n" in text
+    assert f"\n[qualify: {2 * LOG_BYTES + 8} bytes left out here]\n" in text
 
 
 def test_a_child_that_ends_without_measurements_is_blocked(climbed: Bench) -> None:

@@ -14,7 +14,7 @@ import pytest
 from evidence import seal
 from evidence.seal import SealError
 from harness import leftovers
-from tests.roots.make import GOOD, SMALL
+from tests.roots.make import GOOD, LEAST
 
 REPO = Path(__file__).parent.parent.parent
 MakeRoot = Callable[[dict[str, bytes]], Path]
@@ -88,7 +88,7 @@ def test_a_quarantined_leftover_is_kept_and_still_named(tmp_path: Path, dead: in
 
 
 def test_only_staging_folders_are_quarantined(sealed: MakeRoot) -> None:
-    root = sealed(SMALL)
+    root = sealed(LEAST)
     with pytest.raises(SealError, match="expected a staging folder, got another name"):
         leftovers.quarantine(root)
     assert root.exists()
@@ -105,14 +105,16 @@ import os, sys
 from pathlib import Path
 from evidence import seal
 from harness import leftovers
+from tests.roots.make import LEAST
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 out = Path(sys.argv[1], "root")
 staging = seal.stage(out)
-seal.write_new(staging, "a/b.txt", b"x")
+for path, data in LEAST.items():
+    seal.write_new(staging, path, data)
 seal.seal(staging, out)
 try:
-    (out / "a/c.txt").write_bytes(b"")
+    (out / "inputs/c.txt").write_bytes(b"")
 except PermissionError:
     print("read-only")
 leftovers.remove(out)
@@ -139,7 +141,7 @@ def test_anything_else_is_not_removed(tmp_path: Path, sealed: MakeRoot, kind: st
     if kind == "file":
         place.write_bytes(b"")
     elif kind == "link to a root":
-        place.symlink_to(sealed(SMALL))
+        place.symlink_to(sealed(LEAST))
     elif kind != "nothing":
         place.mkdir()
         (place / "a.txt").write_bytes(b"one")
@@ -174,7 +176,7 @@ def test_a_removal_cut_short_leaves_a_leftover_and_no_half_root(
 def test_links_in_a_root_are_removed_and_not_followed(tmp_path: Path, sealed: MakeRoot) -> None:
     (tmp_path / "outside").mkdir(mode=0o500)
     (tmp_path / "outside/kept.txt").write_bytes(b"kept")
-    root = sealed(SMALL)
+    root = sealed(LEAST)
     root.chmod(0o755)
     (root / "way").symlink_to("../outside")
     leftovers.remove(root)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+import yaml
 
 from harness import derive, judge, ladder, plan
 from harness.errors import LadderError
@@ -9,7 +10,24 @@ from harness.metrics import rerank_names
 from harness.own_beside import Difference
 from harness.own_ladder import Under, judge_under
 from harness.recheck import Rejudged
-from harness.records import Exit, Limit, Measurement, Measurements, Outcome, Request, Tier, Value, measured
+from harness.records import (
+    BuildOptions,
+    Exit,
+    Limit,
+    Measurement,
+    Measurements,
+    Outcome,
+    ParityOptions,
+    PerfOptions,
+    PlannedTarget,
+    Record,
+    Request,
+    RerankOptions,
+    SessionOptions,
+    Tier,
+    Value,
+    measured,
+)
 from harness.root import RootRecords, StepRecords
 from tests.support.plans import INPUTS, candidate
 from tests.support.ranked import good, ranked
@@ -236,6 +254,125 @@ def test_another_target_is_blocked(new: str, reason: str) -> None:
     assert found.verdict == "BLOCKED"
     assert reasons(found)[0] == f"L0: the root measured something else: {reason}"
     assert found.claim.targets[1].verdict == "PASS"
+
+
+SESSION = {
+    "spinning": "false",
+    "memory_arena": "false",
+    "graph_optimization": "none",
+    "inter_op_threads": "2",
+    "cpus": "[0]",
+}
+"""By each field of a session, another value than the default."""
+
+
+@pytest.mark.parametrize("field", SESSION)
+def test_another_session_is_blocked_and_listed_by_the_field_that_differs(field: str) -> None:
+    found = under("{precision: fp32}", f"{{precision: fp32, session: {{{field}: {SESSION[field]}}}}}")
+    assert (difference(found).name, difference(found).own, difference(found).blocks) == (
+        f"session.{field}",
+        SESSION[field],
+        True,
+    )
+    assert [target.verdict for target in found.claim.targets] == ["BLOCKED", "PASS"]
+
+
+TARGET = {
+    "name": "name: other",
+    "precision": "precision: fp16, name: cpu-fp32",
+    "provider": "provider: openvino, name: cpu-fp32",
+    "threads": "threads: 4",
+    "artifact": "artifact: mine.onnx",
+    "deferred": "deferred: later",
+    "session": "session: {spinning: false}",
+    "steps": "limits: {L1: {p50_ms: {at_most: 1}}}",
+}
+OPTIONS: dict[Tier, dict[str, str]] = {
+    "L0": {
+        "exporter": "torch_export",
+        "opset": "18",
+        "shape": "[4, 64]",
+        "integers": "int32",
+        "optimize": "basic",
+        "external_data": "true",
+        "repeat_export": "true",
+        "fp16": "{keep_io: false}",
+        "int8": "{per_channel: true}",
+    },
+    "L1": {
+        "candidates": "8",
+        "batch_size": "8",
+        "max_length": "64",
+        "warm_up": "7",
+        "calls": "200",
+        "min_calls": "80",
+        "interval": "0.5",
+        "seconds": "9",
+        "growth_calls": "0",
+        "end_to_end_calls": "3",
+        "sweep": "{candidates: [4], max_length: [64], batch_size: [4]}",
+        "load": "{concurrency: [2]}",
+        "paired": "{sessions: 30}",
+        "eager": "true",
+    },
+    "L2": {
+        "pairs": "mine.jsonl",
+        "batch_size": "8",
+        "max_length": "64",
+        "noise": "0.5",
+        "invariance_pairs": "30",
+        "invariance_tokens": "30",
+        "deadlock_s": "9",
+    },
+    "L3": {
+        "data": "other.jsonl",
+        "digest": "'blake3:" + "0" * 64 + "'",
+        "groups": "50",
+        "candidates": "9",
+        "pairs": "99",
+        "select": "seeded",
+        "negatives": "seeded",
+        "unjudged": "drop",
+        "batch_size": "8",
+        "max_length": "64",
+        "resamples": "99",
+    },
+}
+"""By each field of what a ladder asks of a target and of a tier, another value: a field that nobody compares has none here."""
+HELD = {"time_limit_s": "9", "memory_limit_bytes": "99999999999"}
+
+
+def test_every_field_of_targets_sessions_and_options_has_a_value_that_differs() -> None:
+    assert TARGET.keys() == set(PlannedTarget.__struct_fields__)
+    assert SESSION.keys() == set(SessionOptions.__struct_fields__)
+    kinds: dict[Tier, type[Record]] = {"L0": BuildOptions, "L1": PerfOptions, "L2": ParityOptions, "L3": RerankOptions}
+    for tier, kind in kinds.items():
+        assert OPTIONS[tier].keys() | HELD.keys() == set(kind.__struct_fields__)
+
+
+@pytest.mark.parametrize("field", TARGET)
+def test_no_field_of_a_target_differs_unsaid(field: str) -> None:
+    text = TARGET[field] if "precision" in TARGET[field] else f"precision: fp32, {TARGET[field]}"
+    assert under("{precision: fp32}", f"{{{text}}}").differences
+
+
+@pytest.mark.parametrize(
+    ("tier", "field"), [(tier, field) for tier, fields in OPTIONS.items() for field in (*fields, *HELD)]
+)
+def test_no_option_differs_unsaid(tier: Tier, field: str) -> None:
+    whole = LADDER.replace("targets:\n", "targets:\n  - {precision: fp16}\n")
+    whole = whole.replace("groups: 60", "groups: 60, candidates: 20")
+    own = ladder_with(whole.encode(), tier, field, {**OPTIONS[tier], **HELD}[field])
+    found = judge_under(root(whole), own, "mine.yaml")
+    assert found is not None
+    assert field in {difference.name for difference in found.differences}
+
+
+def ladder_with(text: bytes, tier: Tier, field: str, value: str) -> bytes:
+    """The ladder with one option of a tier set, in place of what it says of it."""
+    asked = yaml.safe_load(text)
+    asked["tiers"][tier][field] = yaml.safe_load(value)
+    return yaml.safe_dump(asked).encode()
 
 
 def test_a_target_that_the_reviewer_leaves_out_or_defers_is_listed_and_does_not_count() -> None:

@@ -13,6 +13,7 @@ import pytest
 from evidence import seal
 from evidence.manifest import digest_of
 from harness import VERSION, baseline
+from harness.cli_common import compared_with
 from harness.errors import AskedWrongly, LadderError, NotIntact
 from harness.raw import PairedRaw
 from harness.records import BASELINE, CLAIM, ENVIRONMENT, from_json, to_json
@@ -86,19 +87,17 @@ def test_both_sides_samples_are_sealed_with_their_order_and_neither_spins(beside
     assert [len(pair.candidate_ms) for pair in found.sessions] == [4] * 6
     assert [len(pair.other_ms) for pair in found.sessions] == [4] * 6
     assert sum(pair.candidate_loaded_first for pair in found.sessions) == 3
-    for side in (found.candidate, found.other):
-        assert side is not None
+    for side in (side for pair in found.sessions for side in (pair.candidate, pair.other)):
+        assert side.facts.load_ms > 0
         assert side.facts.options["allow_spinning"] is False
         assert side.facts.options["intra_op_threads"] == 1
         assert side.shapes == ((4, side.shapes[0][1]),)
+    assert len({pair.candidate.facts.load_ms for pair in found.sessions}) > 1  # each its own
 
 
 def test_both_sides_score_the_same_shapes(beside: Path) -> None:
     for name in ("paired.json", "eager.json"):
-        found = raw(beside, name)
-        assert found.candidate is not None
-        assert found.other is not None
-        assert found.candidate.shapes == found.other.shapes
+        assert all(pair.candidate.shapes == pair.other.shapes for pair in raw(beside, name).sessions)
 
 
 def test_each_ratio_has_an_interval_over_sessions_that_holds_it(beside: Path) -> None:
@@ -153,7 +152,7 @@ def test_samples_that_were_changed_no_longer_give_the_ratio(beside: Path, tmp_pa
     found = raw(copy, "paired.json")
     swapped = tuple(replace(pair, other_ms=tuple(2 * ms for ms in pair.other_ms)) for pair in found.sessions)
     (copy / STEP / "paired.json").write_bytes(to_json(replace(found, sessions=swapped)))
-    assert rules(verified(copy, tmp_path)) == {"Q-METRIC", "Q-FINDING"}
+    assert rules(verified(copy, tmp_path)) == {"Q-METRIC", "Q-FINDING", "Q-RAW"}  # nor fit into their time
 
 
 def test_an_order_that_the_seed_does_not_draw_is_found(beside: Path, tmp_path: Path) -> None:
@@ -301,6 +300,25 @@ def test_a_baseline_that_another_root_replaced_is_refused(tiny_root: Path, tmp_p
         f"--baseline {tmp_path / 'old'}: expected evidence that no other root replaces, got that of {digest(tiny_root)}, which new"
         " beside it replaces (too slow); give that one, or run without"
     )
+
+
+def test_a_file_may_pin_the_baseline_and_no_other_digest_is_taken_beside_it(tiny_root: Path, tmp_path: Path) -> None:
+    pin = tmp_path / "pin.yaml"
+    pin.write_text(f'baseline: {{path: {tiny_root}, digest: "{digest(tiny_root)}"}}\n', encoding="utf-8")
+    for given in (None, digest(tiny_root)):
+        found = compared_with(pin, given)
+        assert found is not None
+        assert (found.root, found.fact.digest) == (tiny_root, digest(tiny_root))
+    wrong = "blake3:" + "0" * 64
+    with pytest.raises(AskedWrongly) as refused:
+        compared_with(pin, wrong)
+    assert (
+        str(refused.value)
+        == f"--baseline-digest: expected {digest(tiny_root)}, which {pin} pins, got {wrong}; leave it out"
+    )
+    pin.write_text(f'baseline: {{path: {tiny_root}, digest: "{wrong}"}}\n', encoding="utf-8")
+    with pytest.raises(NotIntact):
+        compared_with(pin, None)
 
 
 def test_a_digest_without_a_baseline_and_a_baseline_without_l1_are_refused(

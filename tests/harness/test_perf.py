@@ -3,16 +3,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
 from evidence.seal import write_new
-from harness import derive
+from harness import derive, derive_perf
 from harness.errors import RecordError
-from harness.records import PerfOptions, Request, SessionOptions, to_json
+from harness.raw import PerfRaw
+from harness.records import PerfOptions, Request, SessionOptions, from_json, to_json
 from tests.support.steps import OPTIONS, Bench
 
 # The worker in a process of its own, with a parent's half that answers at once; prints which libraries it has loaded.
@@ -23,10 +26,12 @@ from harness.records import to_json
 ours, theirs = socket.socketpair()
 def answer():
     for line in ours.makefile("rb"):
+        if line == b"machine\\n":
+            open(sys.argv[3] + "/steps/L1-perf.cpu-fp32/machine.json", "xb").write(to_json(Machine(None).end([])))
+            ours.sendall(b"written\\n")
         if line == b"memory\\n":
             open(sys.argv[3] + "/steps/L1-perf.cpu-fp32/memory.json", "x").write(
                 '{\\n  "at_ms": [],\\n  "format": 1,\\n  "high_water_bytes": null,\\n  "interval_ms": 10.0,\\n  "rss_bytes": []\\n}\\n')
-            open(sys.argv[3] + "/steps/L1-perf.cpu-fp32/machine.json", "xb").write(to_json(Machine(None).end([])))
             ours.sendall(b"written\\n")
 threading.Thread(target=answer, daemon=True).start()
 from harness.worker import main
@@ -179,6 +184,81 @@ def test_every_cell_of_a_sweep_has_its_time_and_its_memory_on_a_session_of_its_t
         values = [measured[f"{name}.{cell}"].value for cell in cells]
         assert all(isinstance(value, int | float) and value > 0 for value in values), name
     raw = ran.raw("sweep.json")
+    for cell in raw["cells"]:
+        name = f"c{cell['candidates']}-l{cell['max_length']}-b{cell['batch_size']}-t{cell['threads']}"
+        longest = max(length for _, length in cell["shapes"])
+        assert measured[f"sweep_longest_tokens.{name}"].value == longest
+        for metric in ("sweep_p50_ms", "sweep_pairs_per_s", "sweep_peak_rss_bytes"):
+            assert measured[f"{metric}.{name}"].note.endswith(f" tokens; no pair is longer than {longest}")
     assert [session["options"]["intra_op_threads"] for session in raw["sessions"]] == [1, 2]
     assert len(raw["rounds"]) == 6
     assert all(sorted(order) == [0, 1, 2, 3] for order in raw["rounds"])
+
+
+def raw_of(climbed: Bench) -> PerfRaw:
+    return from_json(climbed.earlier("L1").file("samples.json"), PerfRaw, "samples.json")
+
+
+def test_a_99th_percentile_that_drifts_holds_both_thirds(climbed: Bench) -> None:
+    rising = tuple(1.0 + number / 900 for number in range(900))
+    raw = msgspec.structs.replace(raw_of(climbed), steady_ms=rising)
+    found = {one.metric: one for one in derive_perf._latency(climbed.request("L1"), raw, "")}["p99_ms"]
+    assert found.interval is not None
+    assert found.interval[0] == pytest.approx(1.33, abs=0.01)
+    assert found.interval[1] == pytest.approx(2.0, abs=0.01)
+    assert found.note.startswith("drifts: the last third took ")
+
+
+def test_a_provider_that_fell_back_in_part_is_named_with_its_share(climbed: Bench) -> None:
+    raw = raw_of(climbed)
+    assert raw.session.placement is not None
+    assert climbed.earlier("L1").value("own_node_share") == 1.0
+    placement = {"CPUExecutionProvider": {"MatMul": 90, "Shape": 9}, "OtherProvider": {"Softmax": 11, "Shape": 5}}
+    facts = msgspec.structs.replace(raw.session, placement=placement)
+    found = derive_perf._placed(facts)
+    assert (found.value, found.note) == (0.9, "OtherProvider took 11 Softmax")
+
+
+def test_logits_of_calls_that_arrive_are_sealed_and_those_that_differ_counted(climbed: Bench) -> None:
+    ran = climbed.earlier("L1")
+    logits = np.frombuffer(ran.file("load.f32"), "<f4").reshape(-1, 8).copy()
+    assert len(logits) == 1 + 4 + 8 + 10
+    assert np.array_equal(logits[-10:], np.repeat(logits[:1], 10, axis=0))
+    logits[-1, 2:5] += 1.0
+    changed = {f"{ran.request.step}/load.f32": logits.tobytes()}
+    found = derive.measure(ran.request, lambda asked: changed.get(asked) or (climbed.root / asked).read_bytes())
+    assert {item.metric: item.value for item in found.measurements}["load_differing_logits"] == 3
+
+
+def forged(climbed: Bench, name: str, change: Callable[[Any], object]) -> str:
+    """Why numbers are not derived from a file that somebody changed."""
+    ran = climbed.earlier("L1")
+    raw = ran.raw(name)
+    change(raw)
+    changed = {f"{ran.request.step}/{name}": to_json(raw)}
+    with pytest.raises(RecordError) as caught:
+        derive.measure(ran.request, lambda asked: changed.get(asked) or (climbed.root / asked).read_bytes())
+    return str(caught.value)
+
+
+def test_an_arrival_that_ends_before_it_is_due_is_refused(climbed: Bench) -> None:
+    def early(raw: Any) -> None:
+        raw["arrivals"]["begin_ms"][3] = raw["arrivals"]["scheduled_ms"][3] - 8.0
+        raw["arrivals"]["end_ms"][3] = raw["arrivals"]["scheduled_ms"][3] - 4.0
+
+    assert "expected arrivals that begin when they are due or later" in forged(climbed, "load.json", early)
+
+
+def test_sessions_of_a_sweep_and_of_callers_are_those_that_were_planned(climbed: Bench) -> None:
+    def threads(raw: Any) -> None:
+        raw["sessions"][1]["options"]["intra_op_threads"] = 64
+
+    def provider(raw: Any) -> None:
+        raw["session"]["providers"] = ["CUDAExecutionProvider"]
+
+    assert "expected a session of 2 threads on CPUExecutionProvider, as planned" in forged(
+        climbed, "sweep.json", threads
+    )
+    assert "expected a session of 1 threads on CPUExecutionProvider, as planned" in forged(
+        climbed, "load.json", provider
+    )

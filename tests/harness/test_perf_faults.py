@@ -36,7 +36,7 @@ def test_a_leak_of_a_megabyte_in_a_hundred_calls_is_growth(climbed: Bench, tmp_p
 def test_a_session_without_a_leak_does_not_grow(climbed: Bench) -> None:
     growth = climbed.earlier("L1").measured()["growth_bytes_per_1000_calls"]
     assert growth.interval is not None
-    assert growth.interval[0] <= 2e6
+    assert growth.interval[1] <= 2e6  # what the leak above breaks five times over
 
 
 def test_a_slowdown_over_the_calls_is_drift_and_leaves_a_limit_between_undecided(

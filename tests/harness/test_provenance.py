@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness import provenance
+from harness.run import prepare
+from tests.support.ladders import write_ladder
 
 GITHUB = {
     "GITHUB_ACTIONS": "true",
@@ -89,5 +91,40 @@ def test_a_repository_is_known_by_commit_parent_origin_and_whether_it_was_change
     assert provenance.repository("ladder", tmp_path) == expected | {"ladder_dirty": True}
 
 
+def test_a_ladder_that_is_in_no_commit_is_dirty_and_so_is_what_it_names(tmp_path: Path, tiny_model: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / ".gitignore").write_text("*.jsonl\n", encoding="utf-8")
+    git(tmp_path, "add", ".gitignore")
+    git(tmp_path, "commit", "--quiet", "-m", "one")
+    ladder = write_ladder(tmp_path / "ladders", tiny_model, "\n  - {precision: fp32, threads: 1}\n")
+    (ladder.parent / "notes.txt").write_text("of no climb", encoding="utf-8")
+    sources = prepare(ladder).sources
+    assert sources == (ladder, ladder.parent / "groups.jsonl")
+
+    def dirty() -> object:
+        return provenance.observe(ladder.parent, {}, sources)["ladder_dirty"]
+
+    assert dirty() is True
+    git(tmp_path, "add", str(ladder))
+    git(tmp_path, "commit", "--quiet", "-m", "two")
+    assert dirty() is True, "its groups are ignored, and in no commit"
+    git(tmp_path, "add", "--force", str(ladder.parent / "groups.jsonl"))
+    git(tmp_path, "commit", "--quiet", "-m", "three")
+    assert dirty() is False, "other files that are not tracked say nothing"
+
+
 def test_a_folder_in_no_repository_has_nothing_known(tmp_path: Path) -> None:
     assert set(provenance.repository("ladder", tmp_path).values()) == {None}
+
+
+@pytest.mark.parametrize("action", ["@", "", "owner/qualify@v1", "owner/qualify@main", f"{'6' * 40}", f"@{'6' * 40}"])
+def test_a_ref_that_may_move_and_a_local_action_are_no_commit(action: str) -> None:
+    assert provenance.of_action(action, "https://github.com") == {}
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [("@", None), ("@main", None), ("owner/qualify@", None), ("owner/qualify@v1", "owner/qualify@v1")],
+)
+def test_an_action_that_has_no_name_is_no_fact(action: str, said: str | None) -> None:
+    assert provenance.ci_run(GITHUB | {"QUALIFY_ACTION": action})["ci_action"] == said

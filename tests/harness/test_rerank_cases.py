@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from harness import derive_chance
+from harness import derive_chance, diff, gate, judge, sides
+from harness.answer import check
+from harness.diff_values import Side
+from harness.judge_rerank import claimed
 from harness.metrics.rerank_names import SENTINELS, asked
-from harness.records import Limit
+from harness.policy import parse
+from harness.records import Limit, Tier
 from tests.support.ranked import Ranked, good, ranked
+from tests.support.roots import example, limited
 
 DROP = {"ndcg_at_10_drop": Limit(at_most=0.05)}
 
@@ -139,6 +146,17 @@ def test_graded_labels_count_by_their_gain() -> None:
 
 
 # --- few groups ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_label_can_be_read_from_the_claim_whatever_the_verdict() -> None:
+    label = "functional smoke: 6 judged groups, and an interval needs 30; no claim of accuracy"
+    assert claimed(example().records.claim) == {}
+    assert claimed(example(groups=6).records.claim) == {"cpu-fp32": label}
+    failed = limited(example(groups=6), "L3", {"judged_groups": Limit(at_least=1), "map": Limit(at_least=0.9)}).records
+    outcomes = {key: step.outcome for key, step in failed.steps.items()}
+    claim = judge.qualification(failed.plan, "", outcomes, "", "")
+    assert claim.targets[0].tiers["L3"] == "FAIL"
+    assert claimed(claim) == {"cpu-fp32": label}
 
 
 def test_two_groups_are_a_functional_smoke_test_that_claims_nothing() -> None:
@@ -340,3 +358,31 @@ def test_one_score_that_is_not_finite_is_never_pass(
     if asked([metric]) and side == "artifact":
         assert found.findings[metric].verdict == "BLOCKED"
         assert found.measured[metric].note == "1 groups have a score that is not finite"
+
+
+# --- a metric is renamed between two releases of an evaluation --------------------------------------------------------
+
+
+@pytest.mark.parametrize("new", ["ndcg_at_11", "ndcg_cut_10"])
+@pytest.mark.parametrize("side", ["baseline", "candidate"])
+def test_a_metric_under_another_name_on_one_side_is_not_compared(side: str, new: str, tiny_root: Path) -> None:
+    whole = sides.side(check(tiny_root))
+    step: tuple[str, Tier] = ("cpu-fp32", "L3")
+    moved = tuple(
+        replace(item, metric=new) if item.metric == "ndcg_at_10" else item for item in whole.judged.measured[step]
+    )
+    renamed = whole._replace(judged=replace(whole.judged, measured={**whole.judged.measured, step: moved}))
+    pair: tuple[Side, Side] = (renamed, whole) if side == "baseline" else (whole, renamed)
+    found = diff.compare(*pair)
+    other = "candidate" if side == "baseline" else "baseline"
+    (ranked_step,) = (item for item in found.steps if (item.target, item.tier) == step)
+    figures = {item.metric: item for item in ranked_step.compared}
+    assert (figures["ndcg_at_10"].difference, figures[new].difference) == (None, None)
+    assert (figures["ndcg_at_10"].why_not, figures[new].why_not) == (
+        f"the {side} has no such figure",
+        f"the {other} has no such figure",
+    )
+    text = b"format: 1\nname: release\ngates:\n  - {metric: ndcg_at_10, target: cpu-fp32, max_degradation: 50%}\n"
+    gates = gate.judge(parse(text), "blake3:" + "0" * 64, found)
+    assert [(item.verdict, item.reason) for item in gates.gates] == [("INCOMPARABLE", f"the {side} has no such figure")]
+    assert gates.exit_code == 30

@@ -19,7 +19,7 @@ POLICY = """format: 1
 name: release
 gates:
   - {metric: payload_bytes, max_degradation: 1%}
-  - {metric: ndcg_at_10, max_degradation: 0}
+  - {metric: max_abs_gap, max_degradation: 0}
 """
 
 
@@ -271,6 +271,16 @@ def test_a_ladder_of_the_policy_that_names_another_cut_off_is_judged_by_numbers_
         f"step L3 cpu-{precision}" for precision in ("fp32", "fp16", "int8")
     ] + ["coverage"]
     assert ": recall_at_3: expected at least 1.0, got 0." in said.json["blockers"][0]["text"]
+
+
+def test_a_root_that_replaces_another_says_so_when_it_is_reviewed_alone(place: Path, tiny_root: Path) -> None:
+    digest = str(verify(tiny_root).digest)
+    old = [{"digest": digest, "reason": "the dataset had a wrong label"}]
+    changed(tiny_root, place / "alone" / "root", edited("lineage.json", lambda value: value.update(supersedes=old)))
+    asked = ("review", "alone/root", "--policy", "policy.yaml", "--baseline", "base/march", "--json")
+    said = qualify(*asked, folder=place)
+    assert said.code == 0, said.out
+    assert f"replaces {digest} (the dataset had a wrong label): it is not beside this root" in said.json["notes"]
 
 
 def test_a_digest_kept_elsewhere_is_compared(place: Path) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from harness import data, group_facts, launch, sources
-from harness.bounds import Bounds, bounds_of, whole
+from harness import data, group_facts, launch, sources, trec
+from harness.bounds import Bounds, Selected, bounds_of, whole
 from harness.errors import AskedWrongly, LadderError, Unavailable
 from harness.group_facts import source_of
 from harness.records import DataSource, RerankOptions, TrecFiles
@@ -30,6 +31,7 @@ from tests.support.rankings import (
     download,
     jsonl,
     parquet,
+    python,
     row,
     scidocs,
     sharded,
@@ -74,6 +76,8 @@ def served() -> Iterator[Hub]:
         "some/twice": Repository({COMMIT: good, OTHER: {"test.jsonl": jsonl([row(9)])}}, kind="dataset"),
         "some/broken": dataset({"test.jsonl": broken}),
         "some/broken-later": dataset(later),
+        "some/surrogate": dataset({"test.jsonl": jsonl([row(1), {**row(2), "query": "\ud800"}])}),
+        "some/gone": dataset(good, gone="test.jsonl"),
         "some/not-text": dataset({"test.jsonl": jsonl([row(1)]) + b'{"query": "\xff"}\n'}),
         "some/no-parquet": dataset({"test.parquet": b"PAR1" * 8}),
         "some/gated": dataset(good, gated=True),
@@ -98,6 +102,10 @@ NAMED = {"query": "query", "documents": "docs", "gains": "labels"}
 LIMITED = (
     "expected an answer, got HTTP status 429 and no copy in the cache; the hub limits the rate; wait, or set HF_TOKEN"
 )
+GONE = (
+    "expected an answer, got HTTP status 404 and no copy in the cache;"
+    " the repository names a file at that commit that the hub does not hold; pin another commit"
+)
 NONE = "expected a repository of that name, got none that is open to this user; correct the name, or set HF_TOKEN if it is private"
 REFUSED = {
     f"some/none@{COMMIT}": (64, NONE),
@@ -107,6 +115,7 @@ REFUSED = {
     f"some/gated@{COMMIT}": (30, "expected access, got a gated repository; accept its terms on the hub and set HF_TOKEN"),
     f"some/failing@{COMMIT}": (30, "expected an answer, got HTTP status 500 and no copy in the cache; try again later"),
     f"some/limited@{COMMIT}": (30, LIMITED),
+    f"some/gone@{COMMIT}": (30, GONE),
 }  # fmt: skip
 TASKS = {
     "task": (DataSource(mteb=TASK, revision=TASK_COMMIT), Bounds()),
@@ -121,7 +130,7 @@ SHOWN = shown_tiers()
 SHOWN_ON_A_HUB = {
     source_of(tier.data): (tier.data, bounds_of(tier, 0))
     for tier in SHOWN
-    if isinstance(tier.data, DataSource) and tier.data.trec is None
+    if isinstance(tier.data, DataSource) and tier.data.revision is not None
 }
 ASKED: dict[str, tuple[DataSource, Bounds]] = {
     "streamed": (source("some/long"), Bounds(groups=2, candidates=10)),
@@ -132,6 +141,7 @@ ASKED: dict[str, tuple[DataSource, Bounds]] = {
     "broken": (source("some/broken"), Bounds()),
     "broken later": (source("some/broken-later"), Bounds()),
     "not text": (source("some/not-text"), Bounds()),
+    "surrogate": (source("some/surrogate"), Bounds()),
     "no parquet": (source("some/no-parquet"), Bounds()),
     "split": (source("some/new", split="dev"), Bounds()),
     "config": (source("some/new", config="fr"), Bounds()),
@@ -154,6 +164,11 @@ def found(served: Hub, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     return dict(zip(ASKED, answers(tmp_path_factory.mktemp("hub"), served.endpoint, asks, HF_TOKEN=TOKEN), strict=True))
 
 
+def about(**more: Any) -> Any:
+    """What a child says of a source beside its groups."""
+    return json.loads(msgspec.json.encode(Selected(groups=(), **more)))
+
+
 def texts(group: dict[str, Any]) -> list[tuple[str, float]]:
     return [(doc["text"], doc["gain"]) for doc in group["candidates"]]
 
@@ -161,7 +176,7 @@ def texts(group: dict[str, Any]) -> list[tuple[str, float]]:
 def test_a_streamed_dataset_is_stopped_as_soon_as_the_bound_is_met(found: dict[str, Any], served: Hub) -> None:
     """Of four shards of three rows, two groups need the first alone: nothing of the others is sent."""
     code, groups, read = found["streamed"]
-    assert (code, read) == (0, {"read": 2, "whole": False, "left_out": 0})
+    assert (code, read) == (0, about(read=2, whole=False))
     assert [group["query"] for group in groups] == ["query 0", "query 1"]
     assert texts(groups[0]) == [(f"paper 0 cited {n}", 1.0) for n in range(5)] + [
         (f"paper 0 other {n}", 0.0) for n in range(5)
@@ -172,7 +187,7 @@ def test_a_streamed_dataset_is_stopped_as_soon_as_the_bound_is_met(found: dict[s
 
 def test_rows_are_read_in_all_their_forms(found: dict[str, Any]) -> None:
     sample = found["sample"]
-    assert (len(sample[1]), sample[2]) == (5, {"read": 12, "whole": True, "left_out": 0})
+    assert (len(sample[1]), sample[2]) == (5, about(read=12, whole=True))
     assert [group["query"] for group in found["parquet"][1]] == ["query 1", "query 2"]
     assert texts(found["graded"][1][0]) == [("a", 0.0), ("b", 3.0), ("c", 1.0)]
     name = source_of(source("some/graded"))
@@ -191,6 +206,7 @@ BROKEN = {
     "broken": "test.jsonl line 3: expected JSON, got expecting value at character 29",
     "broken later": "data/test-00001-of-00002.jsonl line 4: expected JSON, got expecting ':' delimiter at character 10",
     "not text": "test.jsonl line 2: expected JSON, got bytes that are not UTF-8 at byte 12",
+    "surrogate": "test.jsonl line 2: expected JSON, got a lone surrogate, \\ud800 to \\udfff",
 }
 
 
@@ -324,10 +340,12 @@ def test_what_the_page_on_data_shows_of_files_gives_groups(tmp_path: Path) -> No
     (tmp_path / "groups.jsonl").write_bytes(jsonl([row(1), row(2)]))
     for name, content in zip(("queries.tsv", "docs.tsv", "qrels.txt", "bm25.run"), FILES.values(), strict=True):
         (tmp_path / name).write_bytes(content)
-    files = [tier for tier in SHOWN if not isinstance(tier.data, DataSource) or tier.data.trec is not None]
+    (tmp_path / "pairs.parquet").write_bytes(parquet([{"question": "tea", "answers": ["a"], "others": ["b", "c"]}]))
+    files = [tier for tier in SHOWN if not isinstance(tier.data, DataSource) or tier.data.revision is None]
     loaded = [sources.load(tier, 0, tmp_path) for tier in files]
     assert [[group.query for group in groups] for groups, _ in loaded] == [
         ["query 1", "query 2"],
+        ["tea"],
         ["black\ttea", "green tea"],
     ]
     assert len(SHOWN) == len(files) + len(SHOWN_ON_A_HUB)
@@ -366,6 +384,7 @@ def test_trec_files_beside_the_ladder_are_read_and_what_is_missing_is_named(tmp_
         "first 1 of 2 groups",
         "1 groups without both a positive and a negative dropped before the bound",
         "1 relevant documents are in no candidate list: no ranking can find them",
+        "1 judged queries have no candidates: not ranked, so no figure says anything of them",
         "3 candidates, 3 to 3 a group",
         "1 of 1 groups with fewer than 10 candidates: recall and hit rate at 10 say nothing of them",
         "1 of 1 groups with all positives first, so source order alone ranks them perfectly",
@@ -375,6 +394,89 @@ def test_trec_files_beside_the_ladder_are_read_and_what_is_missing_is_named(tmp_
         sources.load(RerankOptions(data=DataSource(trec=files)), 0, tmp_path)
     assert str(caught.value) == (
         "qrels: expected a file beside the ladder, got No such file or directory; correct the path in the ladder"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (" ", "line 1: query: expected text"),
+        ("\ud800", "expected text that can be written as UTF-8, got a lone surrogate, \\ud800 to \\udfff; correct it"),
+    ],
+)
+def test_what_could_not_be_read_again_once_sealed_is_refused_whatever_reader_let_it_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str, said: str
+) -> None:
+    """A reader that looks at nothing, in the place of one that refuses such a line."""
+    made = data.Group(query_id="1", query=query, candidates=(data.Doc(id="a", text="x", gain=1),))
+    monkeypatch.setattr(trec, "read", lambda *_files: trec.Read((made,), 0, 0))
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    source = DataSource(trec=TrecFiles(queries="q.tsv", docs="d.tsv", qrels="qrels", run="run"))
+    with pytest.raises(LadderError) as caught:
+        sources.load(RerankOptions(data=source), 0, tmp_path)
+    assert str(caught.value).startswith(f"{source_of(source)}: {said}")
+
+
+GRADED_FILE = DataSource(file="g.parquet", documents="docs", gains="labels")
+OTHER_LISTS = DataSource(file="g.parquet", query="q", positive="good", negative="bad")
+
+
+@pytest.mark.parametrize(
+    ("source", "rows", "found"),
+    [
+        (GRADED_FILE, [GRADED], [("a", 0.0), ("b", 3.0), ("c", 1.0)]),
+        (OTHER_LISTS, [{"q": "tea", "good": ["a"], "bad": ["b", "c"]}], [("a", 1.0), ("b", 0.0), ("c", 0.0)]),
+    ],
+)
+def test_the_columns_of_a_parquet_file_beside_the_ladder_can_be_named(
+    tmp_path: Path, source: DataSource, rows: list[dict[str, Any]], found: list[tuple[str, float]]
+) -> None:
+    (tmp_path / "g.parquet").write_bytes(parquet(rows))
+    (group,), fact = sources.load(RerankOptions(data=source), 0, tmp_path)
+    assert [(doc.text, doc.gain) for doc in group.candidates] == found
+    assert (group.query, fact.source) == ("tea", "g.parquet")
+    with pytest.raises(LadderError) as caught:
+        sources.load(RerankOptions(data="g.parquet"), 0, tmp_path)
+    assert ": row 1: expected a column '" in str(caught.value)
+    with pytest.raises(AskedWrongly, match=r"^none\.parquet: expected a parquet file beside the ladder, got No such"):
+        sources.load(RerankOptions(data=msgspec.structs.replace(source, file="none.parquet")), 0, tmp_path)
+
+
+def test_a_parquet_file_whose_text_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    text = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\x04\0\0\0"), pa.py_buffer(b"a\xed\xa0\x80"))
+    pq.write_table(pa.table({"query": text}), tmp_path / "g.parquet")
+    with pytest.raises(LadderError) as caught:
+        sources.load(RerankOptions(data="g.parquet"), 0, tmp_path)
+    assert str(caught.value) == "g.parquet: expected UTF-8, got byte 0xed in a text; write the file again"
+
+
+CACHED_ALONE = """
+import datasets, sys
+from harness import hub
+from harness.errors import QualifyError
+from harness.records import DataSource
+from harness.stages import dataset
+
+cached, asked = sys.stdin.read().split()
+datasets.load_dataset("some/twice", revision=cached)
+hub.dataset_place = lambda name, revision: name  # the hub answered this, and then
+datasets.config.HF_HUB_OFFLINE = True  # it was gone
+try:
+    print(list(dataset._rows(DataSource(dataset="some/twice", revision=asked), "dataset x")))
+except QualifyError as error:
+    print(error.exit_code, error)
+"""
+
+
+def test_a_hub_that_goes_away_after_it_named_the_commit_gives_no_other_commit(tmp_path: Path, served: Hub) -> None:
+    """``datasets`` then takes whichever commit of the name it has cached."""
+    said = python(CACHED_ALONE, tmp_path, served.endpoint, f"{OTHER} {COMMIT}", {})
+    assert said == (
+        f"30 dataset x: expected the commit itself, got a cached copy of {OTHER}; run again when the hub answers\n"
     )
 
 

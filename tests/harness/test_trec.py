@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness import trec
+from harness import data, trec
 from harness.data import Doc, Group
 from harness.errors import LadderError
 from harness.records import TrecFiles
@@ -37,6 +37,11 @@ def test_candidates_stand_by_score_and_gains_are_the_judgements() -> None:
         ),
     )
     assert found.elsewhere == 1
+
+
+def test_judged_queries_that_the_run_does_not_name_are_counted() -> None:
+    assert read().without_candidates == 1
+    assert read(run=b"1 Q0 a 1 3 t\n", qrels=b"1 0 a 1\n2 0 b 1\n3 0 b 0\n").without_candidates == 2
 
 
 def test_texts_may_be_json_lines_with_a_title() -> None:
@@ -83,11 +88,39 @@ def test_texts_may_be_json_lines_with_a_title() -> None:
             "qrels: line 2: expected one judgement of a document for a query, got 'a' again; correct the line",
         ),
         ("q_tsv", b"1 green tea\n", "q.tsv: line 1: expected id, a tab, text, got no tab; correct the line"),
+        ("q_tsv", b"2\tx\n1\t\n", "q.tsv: line 2: expected a text, got an empty one; correct the line"),
+        ("q_tsv", b"1\t \t\n2\tx\n", "q.tsv: line 1: expected a text, got blanks alone; correct the line"),
+        ("qrels", b"1 0 a 1\n1 0 b 1000001\n", "qrels: line 2: expected a relevance of at most 1000000, got 1000001; correct the line"),
         ("d_tsv", b"a\tx\na\ty\n", "d.tsv: line 2: expected each id once, got 'a' again; correct the line"),
         ("d_tsv", b"a\tx\nb\t\xff\n", "d.tsv: line 2: expected UTF-8, got byte 0xff; correct the line"),
     ],
-)
+)  # fmt: skip
 def test_a_faulty_line_is_refused_with_its_file_and_number(name: str, content: bytes, message: str) -> None:
     with pytest.raises(LadderError) as caught:
         read(**{name: content})
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("line", "got"),
+    [
+        (b'{"_id": "b", "text": "tea \\ud800"}', "a lone surrogate, \\ud800 to \\udfff"),
+        (b'{"_id": "b", "title": "\\uDFFF", "text": ""}', "a lone surrogate, \\ud800 to \\udfff"),
+    ],
+)
+def test_text_that_is_no_utf8_is_refused_with_its_line(line: bytes, got: str) -> None:
+    names = TrecFiles(queries="q.tsv", docs="corpus.jsonl", qrels="qrels", run="run")
+    lines = b'{"_id": "a", "text": "x"}\n' + line + b'\n{"id": "c", "text": "y"}\n'
+    with pytest.raises(LadderError) as caught:
+        trec.read(names, FILES | {"corpus.jsonl": lines})
+    assert str(caught.value) == (
+        f"corpus.jsonl: line 2: expected text that can be written as UTF-8, got {got}; correct the line"
+    )
+
+
+def test_a_pair_of_surrogates_is_a_character_and_an_empty_document_stays() -> None:
+    names = TrecFiles(queries="q.tsv", docs="corpus.jsonl", qrels="qrels", run="run")
+    lines = b'{"_id": "a", "text": "\\ud83d\\ude00"}\n{"id": "b", "text": ""}\n{"id": "c", "text": "y"}\n'
+    found = trec.read(names, FILES | {"corpus.jsonl": lines}).groups
+    assert [doc.text for doc in found[1].candidates] == ["\U0001f600", "y", ""]
+    assert data.read_groups(data.render_groups(found), "again") == found

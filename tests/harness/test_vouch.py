@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from securesystemslib.signer import SSlibKey
 
 from evidence.manifest import Fault, render_seal
-from harness.attest import PAYLOAD_TYPE
+from harness.attest import PAYLOAD_TYPE, VERDICT
 from harness.vouch import Found, Vouched, check
 from tests.support.keys import KeyPair
 
@@ -25,7 +25,7 @@ TEST_RESULT = {
     "_type": "https://in-toto.io/Statement/v1",
     "subject": [{"name": "SEAL", "digest": {"sha256": SEAL}}],
     "predicateType": "https://in-toto.io/attestation/test-result/v0.1",
-    "predicate": {"result": "PASSED", "configuration": []},
+    "predicate": {"result": "PASSED", "configuration": [], "passedTests": ["L0-build.cpu-fp32"]},
 }
 SUMMARY = {
     **TEST_RESULT,
@@ -187,6 +187,40 @@ def test_a_result_that_is_not_what_was_found_here_is_refused(says: Says, verdict
         )
     assert isinstance(says(changed(TEST_RESULT, "predicate", "result", to="FAILED"), found=found), Vouched)
     assert isinstance(says(changed(SUMMARY, "predicate", "verificationResult", to="FAILED"), found=found), Vouched)
+
+
+@pytest.mark.parametrize("result", ["PASSED", "WARNED"])
+def test_a_result_that_its_own_lists_gainsay_is_refused(says: Says, result: str) -> None:
+    said = changed(TEST_RESULT, "predicate", "result", to=result)
+    assert says(changed(said, "predicate", "failedTests", to=["L2-parity.cpu-fp16", "lock"])) == (
+        f"A-RESULT a.json payload#/predicate: expected no failedTests of a result that is {result}, "
+        "got L2-parity.cpu-fp16, lock"
+    )
+    nothing = f"A-RESULT a.json payload#/predicate: expected passedTests of a result that is {result}, got none"
+    assert says(changed(said, "predicate", "passedTests", to=[])) == nothing
+    del said["predicate"]["passedTests"]
+    assert says(said) == nothing
+
+
+def test_a_result_that_warns_of_something_and_one_of_what_failed_are_what_they_say(says: Says) -> None:
+    warned = changed(TEST_RESULT, "predicate", "warnedTests", to=["L3-rerank.cpu-fp32"])
+    assert isinstance(says(warned), Vouched)
+    failed = changed(TEST_RESULT, "predicate", to={"result": "FAILED", "failedTests": ["L0-build.cpu-fp32"]})
+    assert isinstance(says(failed, found=Found("FAIL", "FAIL", LADDER)), Vouched)
+
+
+@pytest.mark.parametrize("statement", [TEST_RESULT, SUMMARY], ids=["test result", "summary"])
+def test_our_own_field_speaks_of_this_root_and_of_what_was_found_here(says: Says, statement: dict[str, Any]) -> None:
+    own = {"root": ROOT, "verdict": "PASS", "broken": []}
+    assert isinstance(says(changed(statement, "predicate", VERDICT, to=own)), Vouched)
+    place, other = f"a.json payload#/predicate {VERDICT}: expected", "blake3:" + "0" * 64
+    assert says(changed(statement, "predicate", VERDICT, to=own | {"root": other})) == (
+        f"A-SUBJECT {place} root {ROOT}, got {other}"
+    )
+    assert says(changed(statement, "predicate", VERDICT, to=own | {"verdict": "FAIL"})) == (
+        f"A-RESULT {place} verdict PASS, got FAIL"
+    )
+    assert str(says(changed(statement, "predicate", VERDICT, to={"root": ROOT}))).startswith("A-PREDICATE ")
 
 
 def test_a_reviewer_who_said_failed_never_vouches_for_a_pass(says: Says) -> None:

@@ -175,6 +175,7 @@ class Case:
 
 SMALL: Files = {"a.txt": b"one\n", "b/c.txt": b"two\n"}
 LINES = lines(SMALL)
+LEAST: Files = Climb(artifacts={}, targets={}, verdicts={}).build()  # the least that a root can be
 GOOD = Climb().build()
 
 

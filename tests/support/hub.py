@@ -27,7 +27,7 @@ class Repository:
 
     ``status`` makes every request fail with that HTTP status; ``gated`` and ``private`` answer as the hub does for a user without
     access; ``cut_after`` sends only so many bytes of each file and closes the connection, ``cuts`` times (always, if negative);
-    ``moved`` sends every request on to the repository of that name, as the hub does after a rename.
+    ``moved`` sends every request on to the repository of that name, as the hub does after a rename; ``gone`` is listed and not there.
     """
 
     commits: dict[str, dict[str, bytes]]
@@ -39,6 +39,7 @@ class Repository:
     cut_after: int | None = None
     cuts: int = -1
     moved: str | None = None
+    gone: str | None = None
 
     def commit_of(self, revision: str) -> str | None:
         """The commit that a branch or a commit's own name means, or None."""
@@ -151,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         repository, commit = found
         data = repository.commits[commit].get(path)
-        if data is None:
+        if data is None or path == repository.gone:
             self._fail(404, "EntryNotFound", "Entry not found", commit)
             return
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")

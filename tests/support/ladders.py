@@ -63,6 +63,19 @@ def write_ladder(folder: Path, model: Path | str, targets: str = TARGETS, goal: 
     return path
 
 
+def write_groups(folder: Path, number: int = 32) -> None:
+    """More groups for a ladder of ``write_ladder``: as many as an interval needs, so that they are no smoke test."""
+    groups = [
+        {
+            "query": f"{TEXTS[place % len(TEXTS)]} {place}",
+            "positive": [TEXTS[place % len(TEXTS)]],
+            "negative": [text for other, text in enumerate(TEXTS) if other != place % len(TEXTS)],
+        }
+        for place in range(number)
+    ]
+    (folder / "groups.jsonl").write_text("".join(json.dumps(group) + "\n" for group in groups), encoding="utf-8")
+
+
 def qualify(*arguments: str | Path, folder: Path | None = None, **environment: str) -> Said:
     """Run ``qualify`` in a process of its own. Variables set to an empty string are taken out of its environment."""
     kept = {name: value for name, value in {**os.environ, **environment}.items() if value}

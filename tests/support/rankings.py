@@ -89,8 +89,8 @@ def scidocs(groups: int = 6) -> Repository:
     return Repository({SCIDOCS_COMMIT: {f"data/{name}": content for name, content in files.items()}}, kind="dataset")
 
 
-def task_repository() -> Repository:
-    """What mteb loads as the task SciDocsRR, small: graded judgements, one query without a candidate list."""
+def task_repository(commit: str = TASK_COMMIT, **other: list[dict[str, Any]]) -> Repository:
+    """What mteb loads as a task, small: graded judgements, one query without a candidate list; ``other`` rows of a file instead."""
     files = {
         "corpus.jsonl": jsonl(
             {"_id": f"d{n}", "title": f"title {n}" if n else "", "text": f"text {n}"} for n in range(5)
@@ -104,12 +104,14 @@ def task_repository() -> Repository:
             [{"query-id": "q1", "corpus-ids": ["d1", "d3", "d0"]}, {"query-id": "q2", "corpus-ids": ["d4", "d2"]}]
         ),
     }
+    files |= {f"{name}.jsonl": jsonl(rows) for name, rows in other.items()}
     configs = {"corpus": "corpus", "queries": "queries", "default": "qrels", "top_ranked": "top_ranked"}
+    configs |= {"instruction": "instruction"} if "instruction" in other else {}
     card = "---\nconfigs:\n" + "".join(
         f"- config_name: {config}\n  data_files:\n  - split: test\n    path: {name}.jsonl\n"
         for config, name in configs.items()
     )
-    return Repository({TASK_COMMIT: {"README.md": f"{card}---\n".encode(), **files}}, kind="dataset")
+    return Repository({commit: {"README.md": f"{card}---\n".encode(), **files}}, kind="dataset")
 
 
 def shown_tiers() -> list[RerankTier]:
@@ -129,7 +131,7 @@ def shown_tiers() -> list[RerankTier]:
 def ask(source: DataSource | Path, bounds: Bounds | None = None) -> dict[str, Any]:
     """What a child is asked for."""
     return {
-        "source": None if isinstance(source, Path) else msgspec.to_builtins(source),
+        "source": msgspec.to_builtins(DataSource(file=source.name) if isinstance(source, Path) else source),
         "file": str(source) if isinstance(source, Path) else None,
         "bounds": msgspec.to_builtins(bounds or Bounds()),
         "named": source.name if isinstance(source, Path) else source_of(source),

@@ -108,6 +108,39 @@ def example(*, groups: int = 60) -> Example:
     )
 
 
+def with_bounds(found: Example, **bounds: Value) -> Example:
+    """The example as if its groups had been asked for within these bounds too."""
+    plan = found.records.plan
+    assert plan.inputs.groups is not None
+    fact = msgspec.structs.replace(plan.inputs.groups, bounds={**plan.inputs.groups.bounds, **bounds})
+    inputs = msgspec.structs.replace(plan.inputs, groups=fact)
+    return found._replace(
+        records=msgspec.structs.replace(found.records, plan=msgspec.structs.replace(plan, inputs=inputs))
+    )
+
+
+def limited(found: Example, tier: Tier, limits: Limits) -> Example:
+    """The example with these limits in the place of the tier's own, and no fixed ones: planned, and judged on what was measured."""
+    plan = found.records.plan
+    targets = tuple(
+        msgspec.structs.replace(
+            target,
+            steps=tuple(msgspec.structs.replace(s, limits=limits) if s.tier == tier else s for s in target.steps),
+        )
+        for target in plan.targets
+    )
+    steps = {
+        (name, which): msgspec.structs.replace(step, outcome=_again(step, limits) if which == tier else step.outcome)
+        for (name, which), step in found.records.steps.items()
+    }
+    changed = msgspec.structs.replace(plan, targets=targets)
+    return found._replace(records=msgspec.structs.replace(found.records, plan=changed, steps=steps))
+
+
+def _again(step: StepRecords, limits: Limits) -> Outcome:
+    return judge.again(step.outcome, limits, step.measurements.measurements if step.measurements else None)
+
+
 def rewritten(found: Example, texts: Mapping[str, str]) -> Example:
     """The example with every text that is a key of ``texts`` replaced, wherever it stands in records or raw rows."""
     bare = msgspec.structs.replace(found.records, steps={})
@@ -304,12 +337,14 @@ def _build(target: PlannedTarget, _groups: int, files: dict[str, bytes]) -> dict
         "unexpected_keys": 0,
         "raw_logits": True,
         "own_provider_nodes": 281,
+        "optimised_casts": 14,
         "head_gap_ratio": {"fp32": 0.0, "fp16": 3.1e-4, "int8": 7.6e-3}[target.precision],
         "probe_faults": 0,
         "session_load_ms": 18.42,
         "build_seconds": 2.61,
     }
-    return _all(values, {})
+    notes = {"own_provider_nodes": "of 281", "optimised_casts": "storage only: the CPU computes in fp32, between Casts"}
+    return {name: msgspec.structs.replace(m, note=notes.get(name, "")) for name, m in _all(values, {}).items()}
 
 
 _OPERATORS = {

@@ -6,6 +6,7 @@ actions of others are played: artifacts go through a zip that keeps no modes, no
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import os
 import subprocess
@@ -43,6 +44,7 @@ class Runner:
     variables: dict[str, str] = field(default_factory=dict)
     log: str = ""
     attested: list[tuple[str, str]] = field(default_factory=list)
+    may_keep_attestations: bool = True
     event: dict[str, Any] = field(default_factory=dict)
     jobs: int = 0
 
@@ -63,8 +65,13 @@ class Runner:
         (place / "temp").mkdir(parents=True)
         return place
 
-    def action(self, path: str, given: Mapping[str, Any], place: Path | None = None) -> Ended:
-        """Run a composite action of this repository, e.g. ``ci/qualify``, in a job of its own or in that of ``place``."""
+    def action(
+        self, path: str, given: Mapping[str, Any], place: Path | None = None, *, checked_out: bool = False
+    ) -> Ended:
+        """Run a composite action of this repository, e.g. ``ci/qualify``, in a job of its own or in that of ``place``.
+
+        One that is ``checked_out`` by a step is called by its path, so the runner gives it no repository and no ref.
+        """
         found = yaml.safe_load((REPO / path / "action.yml").read_text(encoding="utf-8"))
         _known(path, found["inputs"], given)
         bins = {name: value for name, value in self.bins.items() if name in found["inputs"]}
@@ -72,6 +79,8 @@ class Runner:
         inputs = default | {name: shown(value) for name, value in (bins | dict(given)).items()}
         inputs = {name: shown(fill(value, self._context(place))) for name, value in inputs.items()}
         context = self._context(place or self.job(), inputs=inputs)
+        if checked_out:
+            context["github"] |= {"action_repository": "", "action_ref": ""}
         ok = self.steps(found["runs"]["steps"], context, {"GITHUB_ACTION_PATH": str(REPO / path)})
         outputs = {name: shown(fill(entry["value"], context)) for name, entry in found["outputs"].items()}
         return Ended(ok, outputs, {name: step["outputs"] for name, step in context["steps"].items()})
@@ -139,13 +148,14 @@ class Runner:
                 assert "${{" not in step["run"], f"text of somebody in a script: {step['run']}"
                 ok, outputs = self._script(step, context, more)
             elif step["uses"].startswith(("./", OWNER)):
-                ended = self.action(_of_this_repository(step["uses"]), with_, context["place"])
+                local = step["uses"].startswith("./")
+                ended = self.action(_of_this_repository(step["uses"]), with_, context["place"], checked_out=local)
                 ok, outputs = ended.ok, ended.outputs
             else:
                 ok, outputs = self._play(step["uses"].partition("@")[0], with_), {}
             if "id" in step:
                 context["steps"][step["id"]] = {"outputs": outputs, "outcome": "success" if ok else "failure"}
-            context["failed"] = context["failed"] or not ok
+            context["failed"] = context["failed"] or not (ok or step.get("continue-on-error"))
         return not context["failed"]
 
     def _script(
@@ -194,6 +204,8 @@ class Runner:
             case "actions/download-artifact":
                 self._download(given)
             case "actions/attest-build-provenance":
+                if not self.may_keep_attestations:
+                    return False
                 subject = Path(given["subject-path"])
                 self.attested.append((subject.name, hashlib.sha256(subject.read_bytes()).hexdigest()))
             case _:
@@ -209,7 +221,8 @@ class Runner:
                     file.writestr(path.relative_to(folder).as_posix(), path.read_bytes())
 
     def _download(self, given: Mapping[str, Any]) -> None:
-        names = [str(given["name"])] if "name" in given else [path.stem for path in self.artifacts.glob("*.zip")]
+        there = [path.name.removesuffix(".zip") for path in self.artifacts.glob("*.zip")]
+        names = [str(given["name"])] if "name" in given else fnmatch.filter(there, str(given["pattern"]))
         for name in names:
             into = Path(given["path"]) / ("" if "name" in given else name)
             with zipfile.ZipFile(self.artifacts / f"{name}.zip") as file:

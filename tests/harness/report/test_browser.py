@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.ladders import REPO
+from tests.support.ladders import REPO, qualify
 
 NODE = REPO / "tests/node"
 
@@ -29,9 +29,25 @@ def look(page: str, folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("which", ["page", "hostile_page"])
+@pytest.fixture
+def comparison_page(tiny_root: Path, tmp_path: Path) -> str:
+    """Two targets of a real root, with gates, as ``qualify diff --html`` writes it."""
+    policy, page = tmp_path / "policy.yaml", tmp_path / "diff.html"
+    policy.write_text(
+        "format: 1\nname: release\ngates:\n  - {metric: ndcg_at_10, max_degradation: 0}\n  - {metric: opset, must_not_change: true}\n",
+        encoding="utf-8",
+    )
+    pair = ("--pair", "cpu-fp32=cpu-int8", "--policy", policy, "--html", page)
+    said = qualify("diff", tiny_root, tiny_root, *pair)
+    assert said.code == 30, said.err
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("which", ["page", "hostile_page", "comparison_page"])
 def test_the_page_is_quiet_fits_and_is_accessible(which: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     found = look(request.getfixturevalue(which), tmp_path)
+    if which == "comparison_page":
+        assert [view["violations"] for view in found] == [[], [], []]
     assert [view["name"] for view in found] == ["desktop", "phone", "dark"]
     for view in found:
         assert view["console"] == []

@@ -10,9 +10,9 @@ import pytest
 
 from harness.errors import AskedWrongly
 from harness.raw import PerQuery
-from harness.records import Tier, from_json, step_folder, to_json
+from harness.records import Limit, Tier, from_json, step_folder, to_json
 from harness.report import html, markup, view, wording
-from tests.support.roots import DIGEST, Example, example
+from tests.support.roots import DIGEST, Example, example, limited
 
 
 class Page(HTMLParser):
@@ -113,6 +113,26 @@ def test_bounds_stand_in_every_ranking_caption_and_a_smoke_test_is_called_one() 
     shown = Page(html.render(whole.records, whole.read, whole.files, DIGEST)).text
     assert shown.count("60 groups x 12 candidates") >= 4
     assert "smoke" not in shown
+
+
+def test_a_smoke_test_shows_the_figure_of_a_limit_that_was_not_met_and_of_no_other() -> None:
+    limits = {"map": Limit(at_least=0.1), "mrr_at_10": Limit(at_least=0.9)}
+    found = only(limited(example(groups=6), "L3", {**limits, "judged_groups": Limit(at_least=1)}), "cpu-fp32", "L3")
+    text = Page(html.render(found.records, found.read, found.files, DIGEST)).text
+    assert "✓ PASS ≥ 0.1 not shown: functional smoke –" in text
+    assert "0.6712" not in text
+    assert "✗ FAIL ≥ 0.9 0.7031" in text
+
+
+def test_the_ladder_shows_the_metric_that_a_limit_is_on(root: Example) -> None:
+    found = only(limited(root, "L3", {"mrr_at_10_drop": Limit(at_most=0.01)}), "cpu-fp32", "L3")
+    text = Page(html.render(found.records, found.read, found.files, DIGEST)).text
+    assert "✓ PASS MRR@10 0.7031 on 60 groups x 12 candidates" in text
+
+
+def test_casts_and_placement_of_another_precision_stand_in_its_perf_section(page: str) -> None:
+    said = "The graph that was timed: 14 Casts after optimisation, storage only; 281 of 281 nodes on its own provider."
+    assert Page(page).text.count(said) == 1
 
 
 def test_queries_that_lost_most_come_first_with_their_text(page: str) -> None:

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import msgspec
 from markdown_it import MarkdownIt
 
+from harness.records import Limit
 from harness.report import markdown, view, wording
 from harness.root import RootRecords
-from tests.support.roots import DIGEST, Example, example
+from tests.support.ladders import changed, edited, qualify, writable_copy
+from tests.support.roots import DIGEST, Example, example, limited
 
 
 def tables(text: str) -> list[list[list[str]]]:
@@ -54,6 +59,23 @@ def test_bounds_stand_beside_every_ranking_figure(root: Example) -> None:
         ranked = [rows for rows in tables(markdown.render(found.records, DIGEST)) if rows[0][-1] == "On"]
         assert len(ranked) == (1 if "smoke" in bounds else 2)
         assert {row[-1] for rows in ranked for row in rows[2:]} == {bounds}
+
+
+def test_the_metric_that_a_limit_is_on_has_the_first_column(root: Example) -> None:
+    found = limited(root, "L3", {"mrr_at_10_drop": Limit(at_most=0.01)}).records
+    ranked = next(rows for rows in tables(markdown.render(found, DIGEST)) if rows[0][-1] == "On")
+    assert ranked[0] == ["Target", "MRR@10", "drop", "nDCG@10", "nDCG@10 drop", "MAP", "On"]
+    assert ranked[2][1:3] == ["0.7031", "0"]
+
+
+def test_casts_and_placement_of_another_precision_stand_under_the_times(root: Example) -> None:
+    rows = next(rows for rows in tables(markdown.render(root.records, DIGEST)) if "Casts" in rows[0][-1])
+    said = "14 Casts after optimisation, storage only; 281 of 281 nodes on its own provider"
+    assert rows[2:] == [["<code>cpu-int8</code>", said]]
+
+
+def test_the_time_limit_stands_beside_the_bounds(root: Example) -> None:
+    assert "at most 60 groups</code>; the step may take 1,800 s, digest" in markdown.render(root.records, DIGEST)
 
 
 def test_a_smoke_test_claims_no_accuracy() -> None:
@@ -110,3 +132,31 @@ def test_hostile_text_is_no_mention_link_or_command(hostile_root: Example) -> No
     assert "##[" not in text
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+def test_the_delta_against_a_baseline_stands_before_how_to_reproduce(tiny_root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "base"
+    folder.mkdir()
+    shutil.copytree(tiny_root, folder / "march")
+    later = edited("qualification.json", lambda claim: claim.update(ended_at="2036-01-01T00:00:00Z"))
+    root = changed(tiny_root, tmp_path / "today", later)
+    for baseline in (folder / "march", folder):
+        said = qualify("report", root, "--markdown", "--baseline", baseline)
+        assert said.code == 0, said.err
+        alone = qualify("report", root, "--markdown").out
+        before, _, after = alone.partition("### Reproduce")
+        assert said.out.startswith(before)
+        assert said.out.endswith(f"### Reproduce{after}")
+        delta = said.out.removeprefix(before).removesuffix(f"### Reproduce{after}")
+        assert delta.startswith("### Against the baseline compared: no verdict lost or gained; no policy")
+        sections = qualify("diff", folder / "march", root, "--markdown").out.partition("\n")[2]
+        assert delta.partition("\n")[2].strip().replace("#### ", "### ") == sections.strip()
+
+
+def test_a_baseline_that_is_not_intact_reports_nothing(tiny_root: Path, tmp_path: Path) -> None:
+    broken = writable_copy(tiny_root, tmp_path / "broken")
+    (broken / "environment.json").write_bytes(b"{}\n")
+    said = qualify("report", tiny_root, "--markdown", "--baseline", broken)
+    assert (said.code, said.out) == (20, "")
+    said = qualify("report", tiny_root, "--annotations", "--baseline", broken)
+    assert (said.code, said.out) == (64, "")

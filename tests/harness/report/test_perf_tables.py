@@ -32,6 +32,7 @@ def loaded(records: RootRecords) -> RootRecords:
         more.append(made(f"load_pairs_per_s.{callers}", 1600.0, "pairs/s"))
     for candidates, tokens, batch, threads in CELLS:
         name = f"c{candidates}-l{tokens}-b{batch}-t{threads}"
+        more.append(made(f"sweep_longest_tokens.{name}", tokens - candidates, "tokens"))
         more.append(made(f"sweep_p50_ms.{name}", candidates * tokens / 100, "ms"))
         more.append(made(f"sweep_p95_ms.{name}", None, "ms", "needs at least 59 samples, has 10"))
         more.append(made(f"sweep_peak_rss_bytes.{name}", 300_000_000 + candidates, "bytes"))
@@ -62,7 +63,7 @@ def test_the_terminal_warns(root: Example) -> None:
 def test_markdown_has_a_table_of_the_sweep_and_one_of_the_callers(root: Example) -> None:
     text = markdown.render(loaded(root.records), DIGEST)
     assert "> <code>cpu-fp32</code>: The machine was busy; other processes took 42% of its time" in text
-    assert "| 100 | 512 | 8 | 1 | 512 ms | – | – | 300.0 MB |" in text
+    assert "| 100 | 512 | 8 | 1 | 412 tokens | 512 ms | – | – | 300.0 MB |" in text
     assert "| 8 | 80 ms | – | – | 1,600 pairs/s |" in text
 
 

@@ -8,9 +8,10 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from harness.records import GateClaim, Limit
 from harness.report import terminal, wording
 from harness.root import RootRecords
-from tests.support.roots import DIGEST, Example, example
+from tests.support.roots import DIGEST, Example, example, limited, with_bounds
 
 
 def shown(records: RootRecords, *, path: str = "runs/x", width: int = 80) -> str:
@@ -59,6 +60,39 @@ def test_few_groups_are_called_a_smoke_test_and_claim_nothing() -> None:
     assert "L3 rerank functional smoke: 6 groups x 12 candidates, 512 tokens" in text
     assert "functional smoke: 6 judged groups, and an interval needs 30; no claim of accuracy" in text
     assert "nDCG" not in text
+
+
+def test_the_metric_that_a_limit_is_on_is_shown_with_its_drop_before_any_other(root: Example) -> None:
+    only = limited(root, "L3", {"mrr_at_10_drop": Limit(at_most=0.01)}).records
+    text = " ".join(shown(only).split())
+    assert "L3 rerank MRR@10 0.7031, drop 0 [60 groups x 12 candidates" in text
+    assert "nDCG@10" not in text
+    both = limited(root, "L3", {"map_drop": Limit(at_most=0.01), "ndcg_at_10_drop": Limit(at_most=0.01)}).records
+    text = " ".join(shown(both).split())
+    assert "L3 rerank MAP 0.6712, drop 4e-4, nDCG@10 0." in text
+    assert ", nDCG@10 drop " in text
+
+
+def test_a_bound_on_pairs_and_one_on_candidates_that_groups_do_not_reach_stand_beside_every_figure(
+    root: Example,
+) -> None:
+    text = " ".join(shown(with_bounds(root, pairs=730).records).split())
+    assert "[60 groups x 12 candidates, 512 tokens, at most 730 pairs]" in text
+    text = " ".join(shown(with_bounds(root, candidates=20, pairs=730).records).split())
+    assert "[60 groups x 12 candidates, 512 tokens, at most 20 candidates a group, at most 730 pairs]" in text
+
+
+def test_a_gate_that_passed_stands_below_the_ladder_and_one_that_did_not_above(root: Example) -> None:
+    gates = (
+        GateClaim(name="lint", verdict="PASS", reason=""),
+        GateClaim(name="types", verdict="FAIL", reason="exit code 1"),
+    )
+    claim = msgspec.structs.replace(root.records.claim, gates=gates)
+    lines = shown(msgspec.structs.replace(root.records, claim=claim)).splitlines()
+    assert lines[2] == "✗ FAIL  gate types"
+    ladder = next(place for place, line in enumerate(lines) if line.startswith("target "))
+    worst, passed = lines.index("✗ FAIL  cpu-int8 at L2 parity"), lines.index("✓ PASS  gate lint")
+    assert 2 < worst < ladder < passed
 
 
 def test_a_deferred_target_is_deferred_in_every_tier_with_its_reason(root: Example) -> None:
