@@ -24,6 +24,7 @@ import sys
 sys.path.insert(0, {repo!r})
 from pathlib import Path
 import subprocess
+from tests.support import reviewer
 flag, venv, place = sys.argv[1:]
 assert (flag, venv) == ("-m", "venv")
 subprocess.run([{python!r}, "-m", "venv", "--without-pip", place], check=True)
