@@ -184,6 +184,7 @@ class About(Record, frozen=True):
     missed: tuple[str, ...]
     deferred: tuple[str, ...]
     complete: bool
+    authenticity: Literal["none", "pinned"] = "none"
 
 
 class Diff(Record, frozen=True):

@@ -40,6 +40,8 @@ LOG_BYTES = 1_000_000
 BORDER_BYTES = 1 << 16
 """How far beyond a cut a secret that it would part is looked for: longer than any key, even a PGP one with many subkeys."""
 
+STREAMS = ("stdout", "stderr")
+
 DATASET_LIMIT_S = 1800.0
 TREE_LIMIT_S = 300.0
 
@@ -93,7 +95,7 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
                 scratch=folder,
                 baseline=places.baseline,
             )
-            for stream in ("stdout", "stderr"):
+            for stream in STREAMS:
                 redactions += seal_log(folder / stream, places.root, f"{request.step}/{stream}.log", words)
     return ended, redactions
 

@@ -51,6 +51,7 @@ class Prepared(Record, frozen=True):
     prebuilt: dict[str, Path]
     files: dict[str, bytes]
     baseline: Baseline | None = None
+    record: tuple[str, ...] = ()
 
 
 class Climbed(Record, frozen=True):
@@ -97,6 +98,7 @@ def prepare(
         prebuilt=paths,
         files=files,
         baseline=beside,
+        record=asked.record,
     )
 
 
@@ -207,7 +209,7 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
     write = _writer(staging)
     write(records.LADDER, prepared.ladder_bytes)
     write(records.PLAN, plan_bytes)
-    environment = observe(prepared.ladder_folder, every_package=prepared.plan.lock is not None)
+    environment = observe(prepared.ladder_folder, every_package=prepared.plan.lock is not None, record=prepared.record)
     write(records.ENVIRONMENT, to_json(environment))
     for path, content in prepared.files.items():
         write(path, content)
