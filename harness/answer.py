@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from evidence.manifest import Fault
+from evidence.report import AUTHENTICITY
 from evidence.verify import VerifiedRoot, open_root
 from harness.errors import AskedWrongly, NotIntact
 from harness.judge import exit_code
 from harness.recheck import Rejudged, rejudge
+from harness.report.view import redacted
 from harness.root import RootRecords
 
 EXIT_NOT_INTACT = 20
@@ -91,7 +93,10 @@ def show_answer(checked: Checked) -> dict[str, Any]:
     return {
         "root": str(checked.path),
         "digest": checked.opened.report.digest,
+        "authenticity": checked.opened.report.authenticity,
+        "authenticity_means": AUTHENTICITY[checked.opened.report.authenticity],
         "claim": msgspec.to_builtins(found.claim),
+        "redactions": redacted(found),
         "environment": msgspec.to_builtins(found.environment),
         "lineage": msgspec.to_builtins(found.lineage),
         "steps": {

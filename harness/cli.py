@@ -199,15 +199,15 @@ def schema(policy: bool) -> int:
 @click.argument("folder", type=click.Path(path_type=Path), required=False)
 @as_json
 def doctor(folder: Path | None, as_json: bool) -> int:
-    """Say what this machine can run, what is missing, and how to get it; and name what a crash left in FOLDER.
+    """Say what this machine can run, what is missing, and how to get it; and move what a crash left in FOLDER to FOLDER/quarantine.
 
-    Without FOLDER it looks in runs/ and in the folder where you stand.
+    Without FOLDER it looks in runs/ and in the folder where you stand, and moves nothing.
     """
     from harness.doctor import examine, text
 
     if folder is not None and not folder.is_dir():
         raise AskedWrongly(f"{folder}: expected a folder to look in, got none; check the path")
-    found = examine(Path("runs"), Path()) if folder is None else examine(folder)
+    found = examine(Path("runs"), Path()) if folder is None else examine(folder, move=True)
     if as_json:
         print_json(found)
     else:

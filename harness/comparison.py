@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from evidence.verify import VerifiedRoot
 from harness import diff, halves, sides
@@ -37,8 +38,14 @@ def compare(
 
     A folder means the current root of the other side's ladder and model, the other side itself left out.
     """
-    one, other = (sides.side(checked) for checked in _find_and_check(baseline, candidate, progress))
-    return diff.compare(one, other, pairs, ladder_file)
+    both = _find_and_check(baseline, candidate, progress)
+    one, other = map(sides.side, both)
+    found = diff.compare(one, other, pairs, ladder_file)
+    known = ["pinned" if checked.opened.report.authenticity == "pinned" else "none" for checked in both]
+    before, after = (
+        replace(side, authenticity=word) for side, word in zip((found.baseline, found.candidate), known, strict=True)
+    )
+    return replace(found, baseline=before, candidate=after)
 
 
 def with_baseline(checked: Checked, baseline: Path) -> Diff:

@@ -68,6 +68,7 @@ def _outcome(request: Request, left: StepRecords, where: Where) -> Iterator[Diff
     if ended is None:
         reasons = {INTERRUPTED, request.inputs.groups_blocked if request.tier == "L3" else None}
         yield file, "reason of a step whose child did not end", True, outcome.reason in reasons
+        yield file, "redactions, as the logs show", _redactions(request, where), outcome.redactions
         return
     yield file, "one of exit code and signal", True, (ended.code is None) != (ended.signal is None)
     yield file, "seconds", True, _fits(ended, outcome, request)
@@ -75,8 +76,13 @@ def _outcome(request: Request, left: StepRecords, where: Where) -> Iterator[Diff
     said = raw_record(where.read, blocked, BlockedRaw).reason if where.sealed(blocked) is not None else None
     why = ending.why_blocked(request, ended, said, left.measurements is not None)
     yield file, "reason", why or outcome.reason, outcome.reason
-    logs = (where.read(f"{request.step}/{name}.log") for name in ("stdout", "stderr"))
-    yield file, "redactions, as the logs show", sum(log.count(REDACTED.encode()) for log in logs), outcome.redactions
+    yield file, "redactions, as the logs show", _redactions(request, where), outcome.redactions
+
+
+def _redactions(request: Request, where: Where) -> int:
+    """How often the logs say [REDACTED]. An interrupt may come before there is a log."""
+    paths = (f"{request.step}/{name}.log" for name in ("stdout", "stderr"))
+    return sum(where.read(path).count(REDACTED.encode()) for path in paths if where.sealed(path) is not None)
 
 
 def _fits(ended: Exit, outcome: Outcome, request: Request) -> bool:

@@ -210,6 +210,7 @@ class About(Record, frozen=True):
     deferred: tuple[str, ...]
     complete: bool
     left_out: tuple[str, ...] = ()
+    authenticity: Literal["none", "pinned"] = "none"
 
 
 class Diff(Record, frozen=True):

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 from harness import held
-from harness.leftovers import leftovers
+from harness.leftovers import QUARANTINE, leftovers, set_aside
 
 RUN_PACKAGES = (
     "datasets",
@@ -31,11 +31,12 @@ RUN_PACKAGES = (
 PROVIDERS = "import json, onnxruntime; print(json.dumps(onnxruntime.get_available_providers()))"
 
 
-def examine(*folders: Path) -> dict[str, Any]:
+def examine(*folders: Path, move: bool = False) -> dict[str, Any]:
     """The answer of ``qualify doctor``: ``can_run``, ``can_review``, facts, and a list of checks with what to do.
 
-    In each of ``folders`` it looks for what a climb that was killed left there.
+    In each of ``folders`` it looks for what a climb that was killed left there; with ``move`` it is put into ``quarantine/`` there.
     """
+    moved = [pair for folder in folders if move for pair in set_aside(folder)]
     checks = [
         _check(
             "python",
@@ -76,6 +77,8 @@ def examine(*folders: Path) -> dict[str, Any]:
         "can_run": all(check["ok"] for check in checks if check["check"] not in aside),
         "checks": checks,
         "optional": extras,
+        "moved": [{"from": str(left), "to": str(place)} for left, place in moved if isinstance(place, Path)],
+        "not_moved": [{"from": str(left), "why": why} for left, why in moved if isinstance(why, str)],
     }
 
 
@@ -86,6 +89,10 @@ def text(found: dict[str, Any]) -> str:
         + ("" if check["ok"] else f" - {check['fix']}")
         for check in (*found["checks"], *found["optional"])
     ]
+    lines += [
+        f"moved   {one['from']} to {one['to']}: look at it, then qualify rm {one['to']}" for one in found["moved"]
+    ]
+    lines += [f"stays   {one['from']}: {one['why']}" for one in found["not_moved"]]
     lines.append("")
     lines.append(f"review (verify, show, plan, schema): {'yes' if found['can_review'] else 'no'}")
     lines.append(f"run a ladder: {'yes' if found['can_run'] else 'no'}")
@@ -100,6 +107,8 @@ def _left(folder: Path) -> dict[str, Any]:
     """What killed climbs left in a folder: staging folders with what was measured, and empty markers."""
     roots, markers = leftovers(folder), held.left_in(folder)
     fixes = ["look at them, then qualify rm each"] * bool(roots) + ["delete each .lock file"] * bool(markers)
+    if any(root.parent == folder for root in roots):
+        fixes.insert(0, f"qualify doctor {folder} moves them to {folder / QUARANTINE}")
     found = ", ".join(str(path) for path in (*roots, *markers))
     return _check(_left_in(folder), not found, found or "none", "; ".join(fixes))
 

@@ -1,11 +1,12 @@
-"""A stated list of facts about the machine, the packages and the origin of a run. No host name, no user name, no path."""
+"""A stated list of facts about the machine, the packages and the origin of a run. No path; host and user name only if asked."""
 
 from __future__ import annotations
 
+import getpass
 import importlib.metadata
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import psutil
@@ -19,10 +20,13 @@ ISA_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16
 """Instruction sets that change int8 and fp16 results, so they belong to the identity of a result."""
 
 
-def observe(ladder_folder: Path, *, every_package: bool = False, sources: Sequence[Path] = ()) -> Environment:
+def observe(
+    ladder_folder: Path, *, every_package: bool = False, sources: Sequence[Path] = (), record: Collection[str] = ()
+) -> Environment:
     """The facts as they are now. Unknown facts are null, never zero. ``every_package``: all that is installed, for a lock.
 
-    ``sources``: the ladder and the files it names, which the ladder's commit must hold for its work tree not to be dirty.
+    ``sources``: the ladder and the files it names, which the ladder's commit must hold for its work tree not to be dirty. ``record``:
+    ``host`` and ``user``, the names that are null where the ladder does not ask for them.
     """
     facts: dict[str, Value] = {
         "python": platform.python_version(),
@@ -41,8 +45,18 @@ def observe(ladder_folder: Path, *, every_package: bool = False, sources: Sequen
         "stolen_seconds_since_boot": getattr(psutil.cpu_times(), "steal", None),
         "ci": os.environ.get("CI", "") not in {"", "false", "0"},
     }
+    facts |= {"host": platform.node() or None if "host" in record else None}
+    facts |= {"user": _user() if "user" in record else None}
     facts |= provenance.observe(ladder_folder, os.environ, sources)
     return Environment(format=1, facts=facts, packages=_everything() if every_package else package_versions())
+
+
+def _user() -> str | None:
+    """The name of the user; None where the system has none for its number, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return None
 
 
 def package_versions() -> dict[str, str]:

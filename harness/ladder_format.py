@@ -98,6 +98,10 @@ class Target(Record, frozen=True):
     limits: TargetLimits = msgspec.field(default_factory=TargetLimits)
 
 
+RecordName = Literal["host", "user"]
+"""What names a machine or a person, and so is recorded only where the ladder asks for it."""
+
+
 class Ladder(Record, frozen=True):
     """A ladder: a candidate, the targets it is meant for, and what each tier demands."""
 
@@ -110,6 +114,7 @@ class Ladder(Record, frozen=True):
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)] = 0
     gates: tuple[QualityGate, ...] = msgspec.field(default_factory=tuple)
     lock: Lock | None = None
+    record: tuple[RecordName, ...] = msgspec.field(default_factory=tuple)
 
 
 def is_folder(model: str) -> bool:

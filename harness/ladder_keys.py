@@ -11,6 +11,7 @@ KEYS: dict[str, dict[str, str]] = {
         "seed": "Seed of everything random: bootstrap resamples, order of calls.",
         "gates": "Commands of your own repository (lint, types, tests) that must end well before L0.",
         "lock": "A file of pinned versions that the installed packages are compared with.",
+        "record": "What is recorded of the machine beyond the stated facts: its host name, the name of the user. Neither without it.",
         "tiers": "Options and limits of each tier.",
         "targets": "What the candidate is qualified for, at least one.",
     },

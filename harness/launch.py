@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,9 +31,14 @@ from harness.records import (
     from_json,
     to_json,
 )
-from harness.redact import REDACTED, is_secret_name, scrub
+from harness.redact import REDACTED, is_secret_name, parted, scrub
 from harness.sampler import Sampler
 from harness.sealed_files import LOG_BYTES
+
+BORDER_BYTES = 1 << 16
+"""How far beyond a cut a secret that it would part is looked for: longer than any key, even a PGP one with many subkeys."""
+
+STREAMS = ("stdout", "stderr")
 
 DATASET_LIMIT_S = 1800.0
 TREE_LIMIT_S = 300.0
@@ -88,7 +93,7 @@ def run_step(request: Request, places: Places, on_progress: Progress) -> tuple[E
                 scratch=folder,
                 baseline=places.baseline,
             )
-            for stream in ("stdout", "stderr"):
+            for stream in STREAMS:
                 redactions += seal_log(folder / stream, places.root, f"{request.step}/{stream}.log", words)
     return ended, redactions
 
@@ -257,21 +262,37 @@ def _common(outer: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _secrets() -> list[str]:
-    return [value for name, value in os.environ.items() if is_secret_name(name)]
-
-
 def seal_log(raw: Path, root: Path, path: str, words: Mapping[str, str]) -> int:
-    """Write a child's output into the root, scrubbed, at most ``LOG_BYTES`` of it; returns how often it says [REDACTED].
+    """Write a child's output into the root, scrubbed, about ``LOG_BYTES`` of it; returns how often it says [REDACTED].
 
     That is once for each secret that was taken out, and it can be counted again by whoever has only the root.
     """
-    with raw.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        data = file.read(LOG_BYTES if size <= LOG_BYTES else LOG_BYTES // 2)
-        if size > LOG_BYTES:
-            file.seek(-(LOG_BYTES // 2), os.SEEK_END)
-            data += b"\n[qualify: %d bytes left out here]\n" % (size - LOG_BYTES) + file.read()
-    text = scrub(data.decode("utf-8", "backslashreplace"), words, _secrets())[0]
+    known = [value for name, value in os.environ.items() if is_secret_name(name)]
+    text = scrub(_bounded(raw, words, known), words, known)[0]
     write_new(root, path, text.encode("utf-8", "backslashreplace"))
     return text.count(REDACTED)
+
+
+def _bounded(raw: Path, words: Mapping[str, str], known: Sequence[str]) -> str:
+    """The output, or the head and the tail of a long one. A cut is made where it leaves no half of a secret, which no shape would know."""
+    half = LOG_BYTES // 2
+    with raw.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= LOG_BYTES:
+            return _text(file.read())
+        head = file.read(half + BORDER_BYTES)
+        file.seek(-half - BORDER_BYTES, os.SEEK_END)
+        tail = file.read()
+    first, second = _border(head, half), _border(tail, BORDER_BYTES)
+    head_text = parted(_text(head[:first]), _text(head[first:]), words, known)[0]
+    tail_text = parted(_text(tail[:second]), _text(tail[second:]), words, known)[1]
+    return f"{head_text}\n[qualify: {size - LOG_BYTES} bytes left out here]\n{tail_text}"
+
+
+def _border(data: bytes, at: int) -> int:
+    """``at``, or the start of the next character of UTF-8."""
+    return next((place for place in range(at, min(at + 4, len(data))) if data[place] & 0xC0 != 0x80), at)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")

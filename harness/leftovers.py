@@ -11,12 +11,16 @@ import re
 import shutil
 from pathlib import Path
 
+import psutil
+
 from evidence import seal, tree
 from evidence.manifest import SEAL_LIMIT_BYTES, SEAL_NAME, FormatError, parse_seal
 from evidence.seal import SealError
+from harness.errors import AskedWrongly
+from harness.held import held
 
 QUARANTINE = "quarantine"
-_ASIDE = re.compile(r".+\.(?:staging|removing)-([0-9]{1,9})-[0-9a-f]{8}")
+_ASIDE = re.compile(r"(?P<root>.+)\.(?:staging|removing)-(?P<process>[0-9]{1,9})-[0-9a-f]{8}")
 _OPEN = 0o755
 
 
@@ -30,19 +34,44 @@ def leftovers(folder: Path) -> list[Path]:
 
     A process number that the system has given to another process hides a leftover until that one ends.
     """
-    found = [path for path in _entries(folder) if (match := _ASIDE.fullmatch(path.name)) and _gone(int(match[1]))]
+    found = [
+        path for path in _entries(folder) if (match := _ASIDE.fullmatch(path.name)) and _gone(int(match["process"]))
+    ]
     return sorted(found + _entries(folder / QUARANTINE))
 
 
 def quarantine(leftover: Path) -> Path:
-    """Move a staging folder to ``quarantine/`` beside it, so that nobody takes it for work under way; returns its new place."""
-    if not _ASIDE.fullmatch(leftover.name):
+    """Move a staging folder to ``quarantine/`` beside it, so that nobody takes it for work under way; returns its new place.
+
+    The name of its root is held meanwhile: a climb in another container has a process number that says nothing here. Raises
+    ``SealError`` for another folder and where a climb holds the name, OSError.
+    """
+    match = _ASIDE.fullmatch(leftover.name)
+    if match is None:
         raise SealError(f"{leftover}: expected a staging folder, got another name")
     place = leftover.parent / QUARANTINE / leftover.name
-    place.parent.mkdir(exist_ok=True)
-    leftover.chmod(_OPEN)  # a folder that moves to another parent must be writable
-    seal.rename_new(leftover, place)
+    try:
+        with held(leftover.with_name(match["root"])):
+            place.parent.mkdir(exist_ok=True)
+            leftover.chmod(_OPEN)  # a folder that moves to another parent must be writable
+            seal.rename_new(leftover, place)
+    except AskedWrongly as error:
+        raise SealError(str(error)) from error
     return place
+
+
+def set_aside(folder: Path) -> list[tuple[Path, Path | str]]:
+    """Quarantine every leftover directly in ``folder``: where it was, and where it is now or why it was not moved."""
+    return [(left, _moved(left)) for left in leftovers(folder) if left.parent == folder]
+
+
+def _moved(leftover: Path) -> Path | str:
+    try:
+        return quarantine(leftover)
+    except SealError as error:
+        return str(error)
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def remove(root: Path) -> None:
@@ -55,8 +84,9 @@ def remove(root: Path) -> None:
         raise SealError(
             f"{root}: expected a root or a staging folder, got something else: remove it by hand if you mean it"
         )
-    if match is not None and int(match[1]) != os.getpid() and not _gone(int(match[1])):
-        raise SealError(f"{root}: expected a staging folder whose process ended, got one that process {match[1]} fills")
+    process = int(match["process"]) if match is not None else os.getpid()
+    if process != os.getpid() and not _gone(process):
+        raise SealError(f"{root}: expected a staging folder whose process ended, got one that process {process} fills")
     doomed = seal.aside(root, "removing")
     root.chmod(_OPEN)
     seal.rename_new(root, doomed)
@@ -70,13 +100,19 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _gone(process: int) -> bool:
+    """Whether a process ended, also one that nobody has reaped: in a container whose first process does not, that is for ever."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return True
     except PermissionError:
         return False
-    return False
+    try:
+        return psutil.Process(process).status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:
+        return False
 
 
 def _looks_sealed(root: Path) -> bool:

@@ -585,7 +585,7 @@ class Lineage(Record, frozen=True):
 
 
 class Environment(Record, frozen=True):
-    """A stated list of facts about machine, packages and commits; no host name, no user name."""
+    """A stated list of facts about machine, packages and commits; host and user name only where the ladder asks."""
 
     format: Literal[1]
     facts: dict[str, Value]

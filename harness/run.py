@@ -56,6 +56,7 @@ class Prepared(Record, frozen=True):
     files: dict[str, bytes]
     baseline: Baseline | None = None
     sources: tuple[Path, ...] = ()
+    record: tuple[str, ...] = ()
 
 
 class Climbed(Record, frozen=True):
@@ -103,6 +104,7 @@ def prepare(
         files=files,
         baseline=beside,
         sources=(ladder_path, *(base / name for name in _named(asked))),
+        record=asked.record,
     )
 
 
@@ -226,7 +228,10 @@ def _climb(prepared: Prepared, staging: Path, out: Path, watcher: Watcher, past:
     write(records.LADDER, prepared.ladder_bytes)
     write(records.PLAN, plan_bytes)
     environment = observe(
-        prepared.ladder_folder, every_package=prepared.plan.lock is not None, sources=prepared.sources
+        prepared.ladder_folder,
+        every_package=prepared.plan.lock is not None,
+        sources=prepared.sources,
+        record=prepared.record,
     )
     write(records.ENVIRONMENT, to_json(environment))
     for path, content in prepared.files.items():

@@ -11,6 +11,7 @@ from harness import judge, launch
 from harness.clock import now
 from harness.errors import RecordError
 from harness.records import GateOutcome, Limits, Measurements, Outcome, Request, Tier, from_json, to_json
+from harness.redact import REDACTED
 
 
 class Watcher(Protocol):
@@ -33,12 +34,12 @@ def run(request: Request, limits: Limits, places: launch.Places, watcher: Watche
     """Run and judge one step. An interrupt ends the child and is an outcome too."""
     target, folder, root = request.target.name, request.step, places.root
     watcher.step_started(target, request.tier)
-    started, ended_as, redactions, reason = now(), None, 0, ""
+    started, ended_as, reason = now(), None, ""
     try:
         if request.tier == "L3" and request.inputs.groups_blocked is not None:
             reason = request.inputs.groups_blocked
         else:
-            ended_as, redactions = launch.run_step(
+            ended_as, _ = launch.run_step(
                 request, places, lambda done, total, what: watcher.progress(target, request.tier, done, total, what)
             )
             reason = launch.why_blocked(root, request, ended_as)
@@ -60,12 +61,18 @@ def run(request: Request, limits: Limits, places: launch.Places, watcher: Watche
         started_at=started,
         ended_at=ended,
         exit=ended_as,
-        redactions=redactions,
+        redactions=_redactions(root, folder),
         findings=findings,
     )
     seal.write_new(root, f"{folder}/outcome.json", to_json(outcome))
     watcher.step_ended(target, request.tier, outcome)
     return outcome
+
+
+def _redactions(root: Path, folder: str) -> int:
+    """How often the sealed logs say [REDACTED], also those of a step that was interrupted: none where it left no log."""
+    logs = (root / folder / f"{stream}.log" for stream in launch.STREAMS)
+    return sum(log.read_bytes().count(REDACTED.encode()) for log in logs if log.is_file())
 
 
 def _measurements(root: Path, folder: str) -> Measurements | None:

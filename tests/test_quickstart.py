@@ -46,6 +46,11 @@ def test_every_target_reaches_the_goal_with_its_realised_precision(quickstart: P
     assert gap["value"] <= 1e-4
 
 
+def test_nothing_in_its_logs_is_taken_for_a_secret(quickstart: Path) -> None:
+    outcomes = [json.loads(path.read_bytes()) for path in quickstart.glob("root/steps/*/outcome.json")]
+    assert [outcome["redactions"] for outcome in outcomes] == [0] * 12
+
+
 def test_the_model_ranks_well_above_chance_and_the_trivial_scorers(quickstart: Path) -> None:
     said = qualify("show", quickstart / "root", "--json").json
     found = {m["metric"]: m["value"] for m in said["steps"]["L3.cpu-fp32"]["measurements"]}

@@ -1,10 +1,11 @@
 """Verify a root, compare it with a baseline or review it under a policy, and tell the runner.
 
-Settings: ``QUALIFY_BIN`` (an environment without torch), ``ROOT``, ``EXPECT`` (a digest), ``LADDER`` (judge under it), ``BASELINE``,
-``POLICY`` (which may pin the baseline), ``REVIEW`` (true: with a policy, `qualify review` answers in place of the comparison), ``PLACE`` (a
-folder for what is written). Writes ``PLACE/report.md``, also the job summary, and prints annotations.
-Outputs: ``digest``, ``verdict``, ``code``, ``markdown``, and ``review``, the folder of a review's files. The step
-does not fail by a verdict; ``decide.py`` does.
+Settings: ``QUALIFY_BIN`` (an environment without torch), ``ROOT``, ``EXPECT`` (a digest), ``LADDER`` (judge under it),
+``AUTHENTICITY`` (none, pinned or attested: what it must be), ``ATTESTATION`` (a file) and ``TRUST`` (a public key), ``BASELINE``,
+``POLICY`` (which may pin the baseline), ``REVIEW`` (true: with a policy, `qualify review` answers in place of the comparison),
+``PLACE`` (a folder for what is written). Writes ``PLACE/report.md``, also the job summary, and prints annotations.
+Outputs: ``digest``, ``verdict``, ``code``, ``markdown``, ``vouched`` (false: the authenticity asked for was not reached), and ``review``,
+the folder of a review's files. The step does not fail by a verdict; ``decide.py`` does.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ def main() -> int:
         if (value := runner.setting(name))
         for word in (f"--{name.lower()}", value)
     ]
+    options += _vouching()
     said = runner.qualify("verify", *options, "--", root)
     answer = _json(runner.qualify("verify", "--json", *options, "--", root, shown=False).out)
     parts, codes = [], [said.code]
@@ -58,8 +60,25 @@ def main() -> int:
         code=runner.worst(*codes),
         markdown=markdown,
         review=review,
+        vouched=str(_vouched(answer)).lower(),
     )
     return 0
+
+
+def _vouching() -> list[str]:
+    """What must vouch for the root; ``none``, and nothing, ask for nothing."""
+    asked = runner.setting("AUTHENTICITY")
+    words = ["--require", asked] if asked not in {"", "none"} else []
+    for name in ("ATTESTATION", "TRUST"):
+        if value := runner.setting(name):
+            words += [f"--{name.lower()}", value]
+    return words
+
+
+def _vouched(answer: dict[str, object]) -> bool:
+    """Whether the authenticity that was asked for was reached."""
+    asked, reached = runner.setting("AUTHENTICITY"), answer.get("reached")
+    return asked in {"", "none"} or (isinstance(reached, list) and asked in reached)
 
 
 def _json(text: str) -> dict[str, object]:

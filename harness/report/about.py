@@ -122,6 +122,8 @@ def _option(value: Any) -> str:
 
 
 def _fact(name: str, value: Any) -> str:
+    if value is None and name in {"host", "user"}:
+        return "not recorded"
     return wording.quantity(value, "bytes", binary=True) if name.endswith("_bytes") else wording.number(value)
 
 

@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator
 
+from evidence.report import AUTHENTICITY
 from harness.diff_base import UNSEEN
 from harness.diff_values import About, Compared, Diff, StepDiff
 from harness.gate import Gates
@@ -17,6 +18,9 @@ SIGNS = {"REGRESSION": "✗", "INCOMPARABLE": "≠", "INCONCLUSIVE": "?", "OK": 
 NO_POLICY = "no policy, so nothing is judged: these are differences, not verdicts"
 SHORT = 26
 """Characters of a digest that are shown in a table; the whole is in the JSON."""
+
+
+_SIDES = ("Side", "Root", "Digest", "Ladder", "Model", "Verdict", "Coverage")
 
 
 def headline(found: Diff, gates: Gates | None) -> str:
@@ -40,9 +44,8 @@ def parts(found: Diff, gates: Gates | None) -> Iterator[Part]:
     if gates is not None:
         rows = tuple((f"{SIGNS[g.verdict]} {g.verdict}", g.what, g.target, g.rule, g.reason) for g in gates.gates)
         yield Part("Gates", _left_out(gates), head=("Verdict", "Of", "Target", "Rule", "Why"), rows=rows)
-    yield Part(
-        "Sides", head=("Side", "Root", "Digest", "Ladder", "Model", "Verdict", "Coverage"), rows=tuple(_sides(found))
-    )
+    yield Part("Sides", head=_SIDES, rows=tuple(_sides(found)))
+    yield Part("Authenticity", tuple(_authenticity(found)))
     yield from _verdicts(found)
     yield from _identity(found)
     yield from _ladders(found)
@@ -61,6 +64,14 @@ def _sides(found: Diff) -> Iterator[tuple[str, ...]]:
     for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
         revision = f" at {side.revision}" if side.revision else ""
         yield name, side.root, side.digest, side.ladder, f"{side.model}{revision}", side.verdict, _coverage(side)
+
+
+def _authenticity(found: Diff) -> Iterator[str]:
+    sides = (("baseline", found.baseline), ("candidate", found.candidate))
+    for word, means in AUTHENTICITY.items():
+        named = [name for name, side in sides if side.authenticity == word]
+        if named:
+            yield f"{' and '.join(named)} {word}: {means}"
 
 
 def _coverage(side: About) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 from harness.history import History, Line, State
-from harness.report import escape, wording
+from harness.report import escape, view, wording
 from harness.report.terminal import wrapped
 
 
@@ -22,6 +22,7 @@ def history_text(found: History) -> str:
     count = {state: states.count(state) for state in get_args(State)}
     said = ", ".join(f"{number} {state}" for state, number in count.items() if number)
     lines += wrapped("checked", found.checked)
+    lines += wrapped("trust", view.NOT_VOUCHED)
     lines.append(f"{len(states)} root{'' if len(states) == 1 else 's'}{': ' if said else ''}{said}")
     return "\n".join(lines) + "\n"
 

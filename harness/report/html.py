@@ -54,6 +54,8 @@ def _mast(records: RootRecords, digest: str) -> Html:
         *([("Adapter", text(view.adapter_line(plan.candidate.adapter)))] if plan.candidate.adapter is not None else ()),
         ("Model", f"{plan.candidate.architecture}, {plan.candidate.parameters:,} parameters"),
         ("Climbed", f"{_moment(claim.started_at)} to {_moment(claim.ended_at)}"),
+        *([("Logs", text(view.redacted_line(records)))] if view.redacted_line(records) else ()),
+        ("Authenticity", view.NOT_VOUCHED),
     ]
     links = [("#ladder", "Ladder"), ("#findings", "What stands in the way")]
     links += [(f"#target-{place}", target.name) for place, target in enumerate(plan.targets, start=1)]

@@ -62,7 +62,9 @@ def _summary(records: RootRecords, digest: str) -> Iterator[str]:
         if entry.limits:
             lines.append(f"- Judged by other limits than there: {', '.join(map(_code, entry.limits))}")
     lines += [f"- Replaces {_code(old.digest)}: {_code(old.reason)}" for old in records.lineage.supersedes]
+    lines += [f"- {_plain(line)}" for line in (view.redacted_line(records),) if line]
     lines.append(f"- Root digest: {_code(digest)}")
+    lines.append(f"- Authenticity: {view.NOT_VOUCHED}")
     yield "\n".join(lines)
     yield from (f"> {label}" for label in view.smoke_labels(records))  # own words and names of metrics only
 

@@ -177,7 +177,8 @@ def _facts(records: RootRecords) -> list[RenderableType]:
         lines.append(_field("ranked", f"{data.source}, {wording.bounds(data.bounds)}, {data.digest}"))
         lines += [_field("", note) for note in data.notes]
     lines += [_field("smoke", label) for label in view.smoke_labels(records)]
-    return lines
+    lines += [_field("logs", line) for line in (view.redacted_line(records),) if line]
+    return [*lines, _field("trust", view.NOT_VOUCHED)]
 
 
 def _field(label: str, value: str) -> RenderableType:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from evidence.report import AUTHENTICITY
 from harness import judge_rerank
 from harness.judge import WORST_FIRST
 from harness.records import (
@@ -26,6 +27,8 @@ from harness.report import wording
 from harness.root import RootRecords
 
 SMOKE = judge_rerank.SMOKE
+NOT_VOUCHED = f"none: {AUTHENTICITY['none']}"
+"""The authenticity of a root that was looked at without a digest or a key from elsewhere."""
 NOT_SHOWN = (
     "The figures of the ranking are sealed with the step; they are not shown, since they would be read as such a claim."
     " A limit that was not met is shown with its figure, since that says why."
@@ -157,6 +160,21 @@ def coverage_line(records: RootRecords) -> str:
     ]
     state = "complete" if coverage.complete else "partial"
     return f"{state} at {tier_name(coverage.goal)}: {'; '.join(parts) or 'no target'}"
+
+
+def redacted(records: RootRecords) -> dict[str, int]:
+    """How many secrets were taken out of the logs of each gate and step; those of which none was are left out."""
+    found = {f"gate {name}": gate.redactions for name, gate in records.gates.items()}
+    found |= {f"{tier} {target}": step.outcome.redactions for (target, tier), step in records.steps.items()}
+    return {name: count for name, count in found.items() if count}
+
+
+def redacted_line(records: RootRecords) -> str:
+    """How many secrets were taken out of which logs, in one sentence; empty where there was none. The names are not escaped."""
+    found = redacted(records)
+    count = sum(found.values())
+    said = f"{count:,} secret{' was' if count == 1 else 's were'} taken out of the logs of {', '.join(found)}"
+    return said if count else ""
 
 
 class Carried(NamedTuple):

@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.github import Api, served
-from tests.support.ladders import REPO, Said
+from tests.support.keys import make_keys
+from tests.support.ladders import REPO, Said, qualify, write_ladder
 
 STEPS = REPO / "ci" / "steps"
+VERIFY = REPO / "ci" / "verify" / "action.yml"
 
 
 def step(name: str, **settings: str) -> Said:
@@ -131,6 +134,38 @@ def test_settings_that_would_lead_elsewhere_are_refused(tmp_path: Path, wrong: d
     with served() as api:
         assert comment(api, markdown, **wrong).code == 64
         assert api.requests == []
+
+
+def test_what_must_vouch_for_a_root_is_handed_to_verify(tmp_path: Path, tiny_model: Path) -> None:
+    ladder = write_ladder(tmp_path / "l", tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L0")
+    root, mine, other = tmp_path / "root", make_keys(tmp_path, "mine"), make_keys(tmp_path, "other")
+    digest = qualify("run", ladder, "--out", root, "--json").json["digest"]
+    assert qualify("attest", root, "--key", mine.private, "--out", tmp_path / "said.json").code == 0
+
+    def ends(**settings: str) -> tuple[str, str]:
+        done = step("check", ROOT=str(root), PLACE=str(tmp_path / "seen"), **settings)
+        assert done.code == 0, done.err
+        said = dict(line.split("=", 1) for line in done.out.splitlines() if line.startswith(("code=", "vouched=")))
+        return said["code"], said["vouched"]
+
+    signed = {"AUTHENTICITY": "attested", "ATTESTATION": str(tmp_path / "said.json")}
+    assert ends(AUTHENTICITY="none") == ("0", "true")
+    assert ends(AUTHENTICITY="pinned") == ("30", "false")
+    assert ends(AUTHENTICITY="pinned", EXPECT=digest) == ("0", "true")
+    assert ends(AUTHENTICITY="attested") == ("30", "false")
+    assert ends(**signed, TRUST=str(mine.public)) == ("0", "true")
+    assert ends(**signed, TRUST=str(other.public)) == ("20", "false")
+
+
+def test_the_action_hands_on_what_must_vouch_for_the_root() -> None:
+    """No run of it is short: every input that is one setting of the step is looked up in the file."""
+    steps = {
+        one["name"]: one.get("env", {}) for one in yaml.safe_load(VERIFY.read_text(encoding="utf-8"))["runs"]["steps"]
+    }
+    given = steps["Verify, review, tell"]
+    for name in ("authenticity", "attestation", "trust"):
+        assert given[name.upper()] == f"${{{{ inputs.{name} }}}}"
+    assert steps["Decide"]["REQUIRE"] == "${{ steps.check.outputs.vouched == 'false' && 'pass' || inputs.require }}"
 
 
 def test_an_environment_with_torch_is_no_place_to_verify_in() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -200,7 +202,10 @@ def test_an_interrupt_seals_what_was_measured_and_ends_130(
     slow = "{candidates: 8, batch_size: 4, calls: 100000, min_calls: 100000, seconds: 1e6, limits: {p50_ms: {at_most: 1e4}}}"
     ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L1", L1=slow)
     command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(tmp_path / "root")]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=REPO) as parent:
+    noisy = os.environ | {"PYTHONWARNINGS": "hf_" + "aB3" * 8}  # Python itself prints what it cannot take there
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=REPO, env=noisy
+    ) as parent:
         assert parent.stderr is not None
         for line in parent.stderr:
             if "L1 perf: started" in line:
@@ -213,13 +218,24 @@ def test_an_interrupt_seals_what_was_measured_and_ends_130(
     assert (said.code, said.json["intact"], said.json["verdict"]) == (30, True, "BLOCKED")
     assert list(tmp_path.glob("*.lock")) == []
 
+    step = "steps/L1-perf.cpu-fp32"  # it was interrupted, and what was taken out of its logs is counted all the same
+    assert (tmp_path / "root" / step / "stderr.log").read_text(encoding="utf-8").count("[REDACTED]") == 1
+    assert json.loads((tmp_path / "root" / step / "outcome.json").read_bytes())["redactions"] == 1
+    uncounted = edited(f"{step}/outcome.json", lambda record: record.update(redactions=0))
+    said = qualify("verify", changed(tmp_path / "root", tmp_path / "other", uncounted), "--json")
+    assert [fault["message"] for fault in said.json["faults"]] == [
+        f"{step}/outcome.json: redactions, as the logs show: expected 1, got 0"
+    ]
+    shown = " ".join(qualify("show", tmp_path / "root").out.split())
+    assert "logs 2 secrets were taken out of the logs of L0 cpu-fp32, L1 cpu-fp32" in shown
+
 
 def test_an_interrupt_that_finds_no_step_to_end_says_what_is_left(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L0")
 
-    def interrupted(_folder: Path, *, every_package: bool) -> NoReturn:
+    def interrupted(_folder: Path, **_options: object) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("harness.run.observe", interrupted)
@@ -324,6 +340,66 @@ def test_doctor_says_what_can_run_here() -> None:
     assert said.code == 0
     assert said.json["can_run"]
     assert qualify("doctor").out.splitlines()[-1] == "run a ladder: yes"
+
+
+def test_host_and_user_are_recorded_only_where_the_ladder_asks(tiny_model: Path, tmp_path: Path) -> None:
+    user, host = "qx-somebody-77", platform.node()
+    facts = {}
+    for asks in ("", "record: [host, user]\n"):
+        ladder = write_ladder(tmp_path / "l", tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L0")
+        ladder.write_text(ladder.read_text(encoding="utf-8") + asks, encoding="utf-8")
+        root = tmp_path / ("asks" if asks else "silent")
+        assert qualify("run", ladder, "--out", root, "--json", LOGNAME=user).code == 0
+        found = json.loads((root / "environment.json").read_bytes())["facts"]
+        facts[root.name] = (found["host"], found["user"])
+        held = {leaf for path in root.rglob("*.json") for leaf in leaves(json.loads(path.read_bytes()))}
+        assert {user, host} & held == ({user, host} if asks else set())
+        assert qualify("verify", root).code == 0
+        assert qualify("report", root, "--html", tmp_path / f"{root.name}.html").code == 0
+    assert facts == {"silent": (None, None), "asks": (host, user)}
+    assert user not in b"".join(
+        path.read_bytes() for path in (tmp_path / "silent").rglob("*.*") if path.is_file()
+    ).decode("latin-1")
+    assert user not in (tmp_path / "silent.html").read_text(encoding="utf-8")
+    assert user in (tmp_path / "asks.html").read_text(encoding="utf-8")
+
+
+def leaves(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (text for item in value.values() for text in leaves(item))
+    elif isinstance(value, list):
+        yield from (text for item in value for text in leaves(item))
+    elif isinstance(value, str):
+        yield value
+
+
+def test_doctor_moves_what_a_killed_climb_left_where_no_reader_of_roots_looks(tiny_model: Path, tmp_path: Path) -> None:
+    """A real kill -9, and nobody has reaped the process yet."""
+    slow = "{candidates: 8, batch_size: 4, calls: 100000, min_calls: 100000, seconds: 1e6, limits: {p50_ms: {at_most: 1e4}}}"
+    ladder = write_ladder(tmp_path / "l", tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L1", L1=slow)
+    runs = tmp_path / "runs"
+    command = [sys.executable, "-m", "harness.cli", "run", str(ladder), "--out", str(runs / "root")]
+    climb = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=REPO)
+    try:
+        assert climb.stderr is not None
+        for line in climb.stderr:
+            if "L1 perf: started" in line:
+                climb.kill()
+        os.waitid(os.P_PID, climb.pid, os.WEXITED | os.WNOWAIT)
+        (left,) = [path for path in runs.iterdir() if path.is_dir()]
+        named = qualify("doctor", "--json", folder=tmp_path).json  # no folder given: nothing is moved
+        assert (named["moved"], left.is_dir()) == ([], True)
+        said = qualify("doctor", runs)
+    finally:
+        climb.kill()
+        climb.communicate()
+    place = runs / "quarantine" / left.name
+    assert f"moved   {left} to {place}: look at it, then qualify rm {place}\n" in said.out
+    assert (place / "plan.json").is_file()
+    assert sorted(path.name for path in runs.iterdir()) == ["quarantine"]
+    listed = qualify("history", runs, "--json")
+    assert (listed.code, listed.json["lines"], listed.json["leftovers"]) == (0, [], [f"quarantine/{left.name}"])
+    assert qualify("rm", place).code == 0
 
 
 def test_doctor_refuses_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from evidence.manifest import digest_of
+from evidence.report import AUTHENTICITY
 from harness import answer, comparison, diff, gate, sides
 from harness.answer import check
 from harness.diff_figures import withheld
@@ -178,6 +179,20 @@ def test_another_machine_class_makes_latency_incomparable_and_nothing_else(
     assert all(item.difference is None for item in perf.compared)
     assert not step(found, "L2", "cpu-fp32").why_not
     assert [(change.part, change.name) for change in found.identity] == [("machine", "cpu_model")]
+
+
+def test_a_comparison_says_what_vouches_for_each_side(tiny_root: Path, tmp_path: Path) -> None:
+    digest = str(check(tiny_root).opened.report.digest)
+    pin = tmp_path / "pin.yaml"
+    pin.write_text(f"baseline: {{path: {tiny_root}, digest: '{digest}'}}\n", encoding="utf-8")
+    found = comparison.compare(pin, tiny_root)
+    assert (found.baseline.authenticity, found.candidate.authenticity) == ("pinned", "none")
+    said = " ".join(comparison.text(found, None).split())
+    assert f"baseline pinned: {AUTHENTICITY['pinned']}" in said
+    assert f"candidate none: {AUTHENTICITY['none']}" in said
+    both = comparison.compare(tiny_root, tiny_root)
+    for text in (comparison.text(both, None), comparison.markdown(both, None), comparison.html(both, None)):
+        assert "baseline and candidate none:" in " ".join(text.replace("`", "").split())
 
 
 def test_two_uploads_of_one_task_name_are_not_compared_in_any_figure_of_the_ranking(tiny_root: Path) -> None:

@@ -54,6 +54,14 @@ def test_gates_run_before_the_first_step_and_are_evidence_like_the_rest(tmp_path
 
     forged = sealed_again(tmp_path / "root", tmp_path / "forged", "gates/lint/gate.json", '"code": 0', '"code": 1')
     assert {fault["rule"] for fault in forged.json["faults"]} == {"Q-GATE", "Q-CLAIM"}
+    uncounted = sealed_again(
+        tmp_path / "root", tmp_path / "uncounted", "gates/lint/gate.json", '"redactions": 1', '"redactions": 0'
+    )
+    assert [fault["rule"] for fault in uncounted.json["faults"]] == ["Q-GATE"]
+    assert qualify("show", tmp_path / "root", "--json").json["redactions"] == {"gate lint": 1}
+    said_once = "1 secret was taken out of the logs of gate lint"
+    assert said_once in shown
+    assert f"- {said_once}" in qualify("report", tmp_path / "root", "--markdown").out
     other = sealed_again(
         tmp_path / "root", tmp_path / "other", "environment.json", f'"numpy": "{version}"', '"numpy": "0"'
     )

@@ -66,7 +66,9 @@ def test_an_empty_folder_has_an_empty_history() -> None:
     assert history([]) == History(lines=(), notes=(), leftovers=())
     assert history_text(history([])) == (
         "checked  every file of every root, by all rules of the bundle; the verdicts are\n"
-        "         the roots' claims\n0 roots\n"
+        "         the roots' claims\n"
+        "trust    none: the root agrees with itself; nothing here shows who made it or\n"
+        "         that it is the one you were told of\n0 roots\n"
     )
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -190,6 +191,27 @@ def test_a_long_log_keeps_its_head_and_its_tail_and_says_what_was_left_out(tmp_p
     assert text.startswith("head.")
     assert text.endswith(".tail")
     assert f"\n[qualify: {2 * LOG_BYTES + 8} bytes left out here]\n" in text
+
+
+@pytest.mark.parametrize("secret", ["hf_" + "aB3" * 8, "correct horsé battery"])
+@pytest.mark.parametrize("cut", ["head", "tail"])
+def test_a_cut_through_a_secret_leaves_no_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str, cut: str
+) -> None:
+    monkeypatch.setenv("SOME_PASSWORD", "correct horsé battery")
+    most = 2000
+    monkeypatch.setattr(launch, "LOG_BYTES", most)
+    monkeypatch.setattr(launch, "BORDER_BYTES", 200)
+    data, half, raw = secret.encode(), most // 2, tmp_path / "raw"
+    for inside in range(1, len(data)):
+        if cut == "head":
+            raw.write_bytes(b"." * (half - inside - 1) + b" " + data + b" " + b"." * most)
+        else:
+            raw.write_bytes(b"." * most + b" " + data + b" " + b"." * (half - inside - 1))
+        assert launch.seal_log(raw, tmp_path, f"{inside}.log", {}) == 1
+        text = (tmp_path / f"{inside}.log").read_text(encoding="utf-8")
+        middle = text.strip(".").replace("[REDACTED]", "")
+        assert re.fullmatch(r"\s*\[qualify: \d+ bytes left out here\]\s*", middle), (inside, middle)
 
 
 def test_a_child_that_ends_without_measurements_is_blocked(climbed: Bench) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from evidence import seal
 from evidence.seal import SealError
-from harness import leftovers
+from harness import doctor, leftovers
+from harness.held import held
 from tests.roots.make import GOOD, LEAST
 
 REPO = Path(__file__).parent.parent.parent
@@ -62,6 +63,36 @@ def test_only_staging_folders_of_processes_that_are_gone_are_leftovers(tmp_path:
     assert leftovers.leftovers(tmp_path) == [left]
     assert alive.exists()
     assert leftovers.leftovers(tmp_path / "none") == []
+
+
+def test_a_killed_process_that_nobody_has_reaped_is_gone(tmp_path: Path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        left = tmp_path / f"root.staging-{child.pid}-0123abcd"
+        left.mkdir()
+        assert leftovers.leftovers(tmp_path) == []
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and stays as it is: unreaped
+        os.kill(child.pid, 0)
+        assert leftovers.leftovers(tmp_path) == [left]
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_what_a_climb_elsewhere_may_still_fill_is_not_moved(tmp_path: Path, dead: int) -> None:
+    """A process number of another container says nothing here; the lock on the root's name does."""
+    left = tmp_path / f"root.staging-{dead}-0123abcd"
+    left.mkdir()
+    with held(tmp_path / "root"):
+        why = f"{tmp_path}/root: expected a name that no other climb is making, got one that a running climb holds;"
+        assert leftovers.set_aside(tmp_path) == [(left, f"{why} wait for it or choose another")]
+        assert left.is_dir()
+        said = doctor.examine(tmp_path, move=True)
+        assert said["not_moved"] == [{"from": str(left), "why": f"{why} wait for it or choose another"}]
+        assert f"stays   {left}: {why} wait" in doctor.text(said)
+    assert leftovers.set_aside(tmp_path) == [(left, tmp_path / "quarantine" / left.name)]
+    assert leftovers.set_aside(tmp_path) == []  # what is there already stays
 
 
 def test_a_process_of_another_user_is_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +164,30 @@ def test_a_user_without_privileges_can_seal_move_and_remove() -> None:
             [sys.executable, "-c", UNPRIVILEGED, place], cwd=REPO, capture_output=True, text=True, check=False
         )
     assert (done.stdout, done.stderr) == ("read-only\n['quarantine']\n", "")
+
+
+READ_ONLY = """
+import os, sys
+from pathlib import Path
+from harness import leftovers
+place = Path(sys.argv[1])
+place.chmod(0o555)
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+print(leftovers.leftovers(place) == [left for left, why in leftovers.set_aside(place) if why == "Permission denied"])
+"""
+
+
+def test_without_the_right_to_write_a_leftover_is_named_and_why_it_stays_is_said(dead: int) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        left = Path(place, f"root.staging-{dead}-0123abcd")
+        left.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-c", READ_ONLY, place], cwd=REPO, capture_output=True, text=True, check=False
+        )
+        Path(place).chmod(0o755)
+        assert left.is_dir()
+    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link to a root", "nothing", "false seal", "seal is a folder"])

@@ -14,13 +14,16 @@ from harness.records import (
     TIERS,
     BuildOptions,
     Environment,
+    FileFact,
     Limit,
     ParityOptions,
     PerfOptions,
     Plan,
     PlannedStep,
     PlannedTarget,
+    PrebuiltArtifact,
     RerankOptions,
+    SessionOptions,
     Tier,
     TierOptions,
     Value,
@@ -82,6 +85,7 @@ CASES: dict[str, tuple[Callable[[], Plan], Tier, str]] = {
     "seed": (lambda: plan(seed=8), "L1", "seed"),
     "precision": (lambda: target(precision="int8"), "L2", "target.precision"),
     "provider": (lambda: target(provider="cuda"), "L2", "target.provider"),
+    "session": (lambda: target(session=SessionOptions(inter_op_threads=2)), "L1", "target.session.inter_op_threads"),
     "threads": (lambda: target(threads=1), "L1", "target.threads"),
     "opset": (lambda: options(L0=BuildOptions(opset=18)), "L0", "tiers.L0.opset"),
     "calls": (lambda: options(L1=PerfOptions(calls=101)), "L1", "tiers.L1.calls"),
@@ -105,6 +109,24 @@ CASES: dict[str, tuple[Callable[[], Plan], Tier, str]] = {
 def test_whatever_else_the_samples_rely_on_is_named(case: str) -> None:
     make, tier, name = CASES[case]
     assert [found[0] for found in differing(tier, make())] == [name]
+
+
+@pytest.mark.parametrize(("name", "tier"), [("calibration", "L0"), ("baseline", "L1")])
+def test_data_that_only_one_side_names_is_a_difference(name: str, tier: Tier) -> None:
+    named = plan(inputs=replace(INPUTS, **{name: INPUTS.pairs}))
+    assert [found[0] for found in differing(tier, named)] == [f"inputs.{name}.digest", f"inputs.{name}.rows"]
+
+
+def test_an_artifact_that_was_brought_is_another_than_one_that_was_built() -> None:
+    brought = target(
+        artifact=PrebuiltArtifact(name="m.onnx", files=(FileFact(path="m.onnx", bytes=1, blake3="0" * 64),))
+    )
+    assert [found[0] for found in differing("L0", brought)] == [
+        "target.artifact.files.0.blake3",
+        "target.artifact.files.0.bytes",
+        "target.artifact.files.0.path",
+        "target.artifact.name",
+    ]
 
 
 def test_limits_and_time_limits_may_differ() -> None:
