@@ -23,14 +23,7 @@ from harness.bounds import Bounds, Selected
 from harness.data import read_groups
 from harness.errors import Blocked, LadderError, RecordError, Unavailable
 from harness.raw import ArtifactRef, BlockedRaw
-from harness.records import (
-    MEMORY_LIMIT_BYTES,
-    DataSource,
-    Exit,
-    Request,
-    from_json,
-    to_json,
-)
+from harness.records import MEMORY_LIMIT_BYTES, DataSource, Exit, Request, from_json, to_json
 from harness.redact import REDACTED, is_secret_name, parted, scrub
 from harness.sampler import Sampler
 from harness.sealed_files import LOG_BYTES
@@ -262,12 +255,16 @@ def _common(outer: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def _secrets() -> list[str]:
+    return [value for name, value in os.environ.items() if is_secret_name(name)]
+
+
 def seal_log(raw: Path, root: Path, path: str, words: Mapping[str, str]) -> int:
     """Write a child's output into the root, scrubbed, about ``LOG_BYTES`` of it; returns how often it says [REDACTED].
 
     That is once for each secret that was taken out, and it can be counted again by whoever has only the root.
     """
-    known = [value for name, value in os.environ.items() if is_secret_name(name)]
+    known = _secrets()
     text = scrub(_bounded(raw, words, known), words, known)[0]
     write_new(root, path, text.encode("utf-8", "backslashreplace"))
     return text.count(REDACTED)
@@ -284,9 +281,9 @@ def _bounded(raw: Path, words: Mapping[str, str], known: Sequence[str]) -> str:
         file.seek(-half - BORDER_BYTES, os.SEEK_END)
         tail = file.read()
     first, second = _border(head, half), _border(tail, BORDER_BYTES)
-    head_text = parted(_text(head[:first]), _text(head[first:]), words, known)[0]
-    tail_text = parted(_text(tail[:second]), _text(tail[second:]), words, known)[1]
-    return f"{head_text}\n[qualify: {size - LOG_BYTES} bytes left out here]\n{tail_text}"
+    kept = parted(_text(head[:first]), _text(head[first:]), words, known)[0]
+    last = parted(_text(tail[:second]), _text(tail[second:]), words, known)[1]
+    return f"{kept}\n[qualify: {size - LOG_BYTES} bytes left out here]\n{last}"
 
 
 def _border(data: bytes, at: int) -> int:
