@@ -189,7 +189,8 @@ def test_every_cell_of_a_sweep_has_its_time_and_its_memory_on_a_session_of_its_t
         longest = max(length for _, length in cell["shapes"])
         assert measured[f"sweep_longest_tokens.{name}"].value == longest
         for metric in ("sweep_p50_ms", "sweep_pairs_per_s", "sweep_peak_rss_bytes"):
-            assert measured[f"{metric}.{name}"].note.endswith(f" tokens; no pair is longer than {longest}")
+            note, _, _ = measured[f"{metric}.{name}"].note.partition("; on a busy machine: ")  # which this one may be
+            assert note.endswith(f" tokens; no pair is longer than {longest}")
     assert [session["options"]["intra_op_threads"] for session in raw["sessions"]] == [1, 2]
     assert len(raw["rounds"]) == 6
     assert all(sorted(order) == [0, 1, 2, 3] for order in raw["rounds"])
