@@ -46,7 +46,7 @@ class _Side:
         self._done = 0
         self._nodes = list(model.graph.node)
         self._weights = {item.name: item for item in model.graph.initializer}
-        self._last_use = {name: place for place, node in enumerate(self._nodes) for name in _taken(node)}
+        self._last_use = {name: place for place, node in enumerate(self._nodes) for name in onnx_file.taken(node)}
 
     def run(self, end: int, names: list[str]) -> dict[str, Array]:
         """The tensors ``names``, which the nodes before ``end`` give; what was run before is not run again."""
@@ -67,7 +67,7 @@ class _Side:
 
         if not names:
             return {}
-        taken = {name for node in nodes for name in _taken(node)}
+        taken = {name for node in nodes for name in onnx_file.taken(node)}
         feed = {name: tensor for name, tensor in self.live.items() if name in taken}
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
@@ -194,15 +194,6 @@ def _counterparts(reference: Any, candidate: Any) -> dict[str, str]:
             elif node.op_type == "Cast" and node.input[0] in found:
                 found[name] = found[node.input[0]]
     return found
-
-
-def _taken(node: Any) -> Iterator[str]:
-    """The tensors a node takes, those that its branches and loops take from outside too."""
-    yield from filter(None, node.input)
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                yield from _taken(inner)
 
 
 def _verdict(reference: Array | None, found: Any) -> _Verdict:
