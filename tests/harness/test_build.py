@@ -12,8 +12,12 @@ from harness import judge
 from harness.errors import Blocked
 from harness.files import hash_file
 from harness.metrics.catalogue import fixed_limits
+from harness.prebuilt import pin
 from harness.records import BuildOptions, FileFact, Limit, PrebuiltArtifact, Precision
-from harness.runtimes import torch_eager
+from harness.runtimes import RUNTIMES, torch_eager
+from harness.runtimes.batching import Layout
+from harness.runtimes.onnxruntime import Provider
+from harness.stages import graph_checks
 from tests.support import graphs
 from tests.support.models import POSITIONS
 from tests.support.steps import OPTIONS, Bench, Ran, bench
@@ -198,6 +202,20 @@ def test_a_mask_that_is_minus_infinity_makes_padded_rows_nan_and_the_probe_says_
     assert any("row 0 with 13 of 13 tokens not padding: logit nan" in fault for fault in faults)
 
 
+def test_a_row_that_is_nan_only_when_almost_all_of_it_is_padding_is_found_and_named(
+    climbed: Bench, tmp_path: Path
+) -> None:
+    graph = graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.nan_of_one_token)
+    session = RUNTIMES["cpu"].load(graph, 1)
+    layout = Layout(session.inputs, climbed.candidate.pad_token_id, climbed.candidate.padding_side, 1)
+    probes = graph_checks.probe(session, climbed.model, layout, (1, 2, 7), (8,), climbed.candidate)
+    assert [item.fault for item in probes] == [
+        "",
+        "row 1 with 1 of 8 tokens not padding: logit nan",
+        "row 6 with 1 of 8 tokens not padding: logit nan",
+    ]
+
+
 def test_a_sigmoid_in_the_graph_fails_by_name(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
     ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.activated("Sigmoid")))
     found = failed(ran)
@@ -274,6 +292,47 @@ def test_a_provider_that_this_build_does_not_have_is_blocked_before_the_export(e
     ran = empty_bench.run(empty_bench.request("L0", "cuda-fp32", provider="cuda"))
     assert ran.reason.startswith("CUDAExecutionProvider is not in this build of onnxruntime (has: ")
     assert not (empty_bench.root / "artifacts").exists()
+
+
+@pytest.mark.parametrize("provider", ["cuda", "tensorrt", "directml", "qnn", "migraphx"])
+def test_every_provider_is_asked_for_before_it_is_used(climbed: Bench, provider: str) -> None:
+    asked = RUNTIMES[provider]
+    for attempt in (asked.require, lambda: asked.load(climbed.graph(), 1)):
+        with pytest.raises(Blocked) as caught:
+            attempt()
+        message = f"{asked.name} is not in this build of onnxruntime (has: "  # type: ignore[attr-defined]
+        assert str(caught.value).startswith(message)
+
+
+def test_a_session_that_fell_back_to_another_provider_is_blocked(
+    climbed: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As onnxruntime does when the library of a provider that it was built with does not load on this machine."""
+    import onnxruntime as ort
+
+    whole = ort.InferenceSession
+    monkeypatch.setattr(
+        ort,
+        "InferenceSession",
+        lambda path, options, providers: whole(path, options, providers=[SPARE][: len(providers)]),
+    )
+    with pytest.raises(Blocked) as caught:
+        Provider("AzureExecutionProvider").load(climbed.graph(), 1)
+    assert str(caught.value) == f"provider: expected AzureExecutionProvider, got a session on {SPARE}"
+
+
+SPARE = "CPUExecutionProvider"
+
+
+def test_a_prebuilt_file_that_became_a_link_after_the_plan_is_not_followed(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path
+) -> None:
+    graph = tmp_path / "given.onnx"
+    shutil.copy(climbed.graph(), graph)
+    request = empty_bench.request("L0", artifact=pin(graph))
+    graph.rename(tmp_path / "elsewhere.onnx")
+    graph.symlink_to(tmp_path / "elsewhere.onnx")
+    assert empty_bench.run(request, graph).reason == "artifact given.onnx: expected a file, got a link"
 
 
 def test_a_prebuilt_file_that_changed_after_the_plan_is_blocked(

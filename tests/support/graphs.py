@@ -152,7 +152,7 @@ def beyond_half(model: Any) -> None:
     from onnx import helper, numpy_helper
 
     tanh = next(node for node in model.graph.node if node.op_type == "Tanh")
-    _constants(model, {"planted_up": 50_000.0, "planted_down": 1 / 50_000.0})
+    constants(model, {"planted_up": 50_000.0, "planted_down": 1 / 50_000.0})
     for name, dims in (("planted_wide", [0, -1, 1]), ("planted_flat", [0, -1])):
         model.graph.initializer.append(numpy_helper.from_array(np.array(dims), name))
     (pooled,) = tanh.output
@@ -170,7 +170,7 @@ def float_range(model: Any) -> None:
     """A Range of floats, which ONNX does not have in half precision, whose one value, zero, is added to the logits."""
     from onnx import helper
 
-    _constants(model, {"planted_start": 0.0, "planted_limit": 1.0, "planted_delta": 1.0})
+    constants(model, {"planted_start": 0.0, "planted_limit": 1.0, "planted_delta": 1.0})
     for node in model.graph.node:
         node.output[:] = ["planted_raw" if name == "logits" else name for name in node.output]
     names = ["planted_start", "planted_limit", "planted_delta"]
@@ -187,7 +187,8 @@ def nan_head(model: Any) -> None:
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32("nan"), tensor.name))
 
 
-def _constants(model: Any, values: dict[str, float]) -> None:
+def constants(model: Any, values: dict[str, float]) -> None:
+    """The scalars ``values`` in fp32, which no node takes yet."""
     from onnx import numpy_helper
 
     for name, value in values.items():
@@ -254,7 +255,7 @@ def mask_overflows(model: Any) -> None:
     from onnx import TensorProto, helper
 
     where = next(node for node in model.graph.node if node.op_type == "Where" and _least(model, node.input[2]))
-    _constants(model, {"planted_one": 1.0, "planted_least": -np.inf})
+    constants(model, {"planted_one": 1.0, "planted_least": -np.inf})
     place = list(model.graph.node).index(where)
     kept = helper.make_node("Cast", [where.input[0]], ["planted_kept"], name="planted_cast", to=TensorProto.FLOAT)
     dropped = helper.make_node("Sub", ["planted_one", "planted_kept"], ["planted_dropped"], name="planted_sub")
@@ -262,6 +263,21 @@ def mask_overflows(model: Any) -> None:
     model.graph.node.remove(where)
     for step, node in enumerate((kept, dropped, product)):
         model.graph.node.insert(place + step, node)
+
+
+def nan_of_one_token(model: Any) -> None:
+    """Logits that are NaN in a row of which all but one token are masked: 0 / (sum of the mask - 1) is added to each."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    constants(model, {"planted_one": 1.0, "planted_zero": 0.0})
+    model.graph.initializer.append(numpy_helper.from_array(np.array([1]), "planted_axis"))
+    mask = helper.make_node("Cast", ["attention_mask"], ["planted_mask"], to=TensorProto.FLOAT)
+    count = helper.make_node("ReduceSum", ["planted_mask", "planted_axis"], ["planted_count"], keepdims=1)
+    fewer = helper.make_node("Sub", ["planted_count", "planted_one"], ["planted_fewer"])
+    share = helper.make_node("Div", ["planted_zero", "planted_fewer"], ["planted_share"])
+    _logits_through(
+        model, [mask, count, fewer, share, helper.make_node("Add", ["old_logits", "planted_share"], ["logits"])]
+    )
 
 
 def _least(model: Any, name: str) -> bool:
