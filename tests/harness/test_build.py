@@ -300,7 +300,7 @@ def test_every_provider_is_asked_for_before_it_is_used(climbed: Bench, provider:
     for attempt in (asked.require, lambda: asked.load(climbed.graph(), 1)):
         with pytest.raises(Blocked) as caught:
             attempt()
-        message = f"{asked.name} is not in this build of onnxruntime (has: "  # type: ignore[attr-defined]
+        message = f"{asked.name} is not in this build of onnxruntime (has: "
         assert str(caught.value).startswith(message)
 
 
