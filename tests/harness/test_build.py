@@ -18,8 +18,9 @@ from harness.runtimes import RUNTIMES, torch_eager
 from harness.runtimes.batching import Layout
 from harness.runtimes.onnxruntime import Provider
 from harness.stages import graph_checks
-from tests.support import graphs
+from tests.support import faults, graphs
 from tests.support.models import POSITIONS
+from tests.support.parity import changed_model
 from tests.support.steps import OPTIONS, Bench, Ran, bench
 
 
@@ -374,6 +375,24 @@ def test_what_a_library_raises_is_blocked_with_its_class_and_versions(empty_benc
     assert ran.reason.startswith(f"build of {broken.candidate.model} ended with json.decoder.JSONDecodeError: ")
     assert "(torch 2." in ran.reason
     assert "Traceback" in ran.log()
+
+
+def test_an_exporter_that_raises_is_blocked_with_its_class_and_the_versions(empty_bench: Bench) -> None:
+    ran = faults.run(empty_bench, empty_bench.request("L0"), "broken-export")
+    assert ran.exit.code == 30
+    assert ran.reason.startswith(
+        f"build of {empty_bench.candidate.model} ended with torch.onnx.OnnxExporterError:"
+        " Could not translate node aten.planted (torch 2."
+    )
+    assert ", transformers " in ran.reason
+    assert not (ran.root / ran.request.step / "measurements.json").exists()
+
+
+def test_segments_that_the_graph_requires_and_the_tokenizer_drops_are_named(climbed: Bench, tmp_path: Path) -> None:
+    names = {"model_input_names": ["input_ids", "attention_mask"]}
+    model = changed_model(climbed, tmp_path, {"tokenizer_config.json": lambda config: config.update(names)})
+    found = failed(bench(tmp_path / "root", model).check(climbed.graph()))
+    assert found["unfed_inputs"] == "unfed_inputs: expected exactly 0, got 1 inputs: token_type_ids"
 
 
 def test_probes_use_the_longest_sequence_of_any_tier() -> None:

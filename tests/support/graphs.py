@@ -95,6 +95,25 @@ def logits_noisy(model: Any) -> None:
     _logits_through(model, [noise, onnx.helper.make_node("Add", ["old_logits", "noise"], ["logits"])])
 
 
+def logits_summed(model: Any) -> None:
+    """Every logit has those of the rows before it added, a tenth of them: it depends on its place in the batch."""
+    from onnx import helper, numpy_helper
+
+    constants(model, {"planted_tenth": 0.1})
+    model.graph.initializer.append(numpy_helper.from_array(np.array(0), "planted_rows"))
+    total = helper.make_node("CumSum", ["old_logits", "planted_rows"], ["planted_sum"], exclusive=1)
+    part = helper.make_node("Mul", ["planted_sum", "planted_tenth"], ["planted_part"])
+    _logits_through(model, [total, part, helper.make_node("Add", ["old_logits", "planted_part"], ["logits"])])
+
+
+def positions_shifted(model: Any) -> None:
+    """Every token has the position of the one before it."""
+    from onnx import numpy_helper
+
+    table = next(item for item in model.graph.initializer if item.name.endswith("position_embeddings.weight"))
+    table.CopyFrom(numpy_helper.from_array(np.roll(numpy_helper.to_array(table), 1, axis=0), table.name))
+
+
 def weight_scaled(module: str, by: float) -> Callable[[Any], None]:
     """The weight of one matrix product, by its node's name ``/module/MatMul``, is multiplied by ``by``."""
 
