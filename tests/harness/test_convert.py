@@ -15,6 +15,7 @@ import pytest
 
 from evidence.seal import write_new
 from harness import candidate, data, records
+from harness.metrics.catalogue import HEAD_GAP
 from harness.raw import ArtifactRef
 from harness.records import BuildOptions, HalfOptions, IntegerOptions, Precision, to_json
 from harness.runtimes import RUNTIMES
@@ -110,7 +111,8 @@ def test_a_static_conversion_states_its_calibration_by_digest(climbed: Bench, tm
     assert most_scales(ran) > 1
     assert ran.value("realised_precision") == "int8"
     assert ran.value("probe_faults") == 0
-    assert np.isfinite(float(str(ran.value("head_gap_ratio"))))
+    assert float(str(ran.value("head_gap_ratio"))) <= HEAD_GAP["int8"]
+    assert ran.raw("build.json")["head_note"] == ""
 
 
 def test_a_dynamic_conversion_states_whether_scales_are_per_channel(climbed: Bench, tmp_path: Path) -> None:

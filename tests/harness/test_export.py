@@ -107,6 +107,7 @@ def test_optimisation_is_recorded_with_nodes_before_and_after(empty_bench: Bench
     assert done["level"] == level
     assert done["by"].startswith("onnxruntime ")
     assert done["nodes_after"] == ran.value("nodes") < done["nodes_before"]
+    assert (ran.value("head_gap_ratio"), ran.raw("build.json")["head_note"]) == (0.0, "")
     assert ("operator_count.Gelu" in ran.measured()) == (level == "fused")
     assert (ran.value("opset"), ran.value("ir_version")) == (17, 8)
     assert ran.value("inputs") == ", ".join(
