@@ -61,6 +61,8 @@ class BisectAsked(Record, frozen=True):
     ids: tuple[int, ...]
     segments: tuple[int, ...]
     first_position: int
+    pad_token_id: int
+    padding_side: str
     tolerance: float
     threads: int
     again: Again | None = None
@@ -140,6 +142,8 @@ def bisect(
         ids=tuple(tensors.ids[chosen].tolist()),
         segments=tuple(tensors.segments[chosen].tolist()),
         first_position=first_position(plan.candidate),
+        pad_token_id=plan.candidate.pad_token_id,
+        padding_side=plan.candidate.padding_side,
         tolerance=allowed,
         threads=asked_of.threads,
         again=None if model is None else Again(candidate=plan.candidate, options=plan.options.L0),

@@ -184,9 +184,10 @@ def _conversion_note(raw: BuildRaw) -> str:
 
 
 def _head_gap(raw: BuildRaw) -> Measurement:
-    if raw.head_note or not raw.head:
+    if not raw.head:
         return make("head_gap_ratio", None, note=raw.head_note or "no head was compared")
     compared = "; ".join(f"{item.tensor} with {item.matched}: {item.gap_ratio}" for item in raw.head)
+    compared += f"; {raw.head_note}" if raw.head_note else ""
     gaps = [item.gap_ratio for item in raw.head if item.gap_ratio is not None]
     if len(gaps) < len(raw.head):
         return make("head_gap_ratio", None, note=f"the graph's head is not finite; compared {compared}")

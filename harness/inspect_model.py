@@ -30,7 +30,7 @@ _SIZES = {
 }
 """What is asked for, and the keys of config.json that the families keep it under."""
 
-_HEAD_PARTS = ("classifier", "score", "pre_classifier", "pooler", "head")
+HEAD_PARTS = ("classifier", "score", "pre_classifier", "pooler", "head")
 
 
 class Tensor(Record, frozen=True):
@@ -107,7 +107,7 @@ def inspect(model: str, revision: str | None, base: Path, with_adapter: AdapterR
         parameters=sum(_elements(item) for item in tensors) if tensors else None,
         weight_dtypes=_by_dtype(tensors),
         weight_bytes=sum(path.stat().st_size for path in folder.glob("*.safetensors")) or None,
-        head=tuple(item for item in tensors if _is_head(item.name)),
+        head=tuple(item for item in tensors if is_head(item.name)),
         activation=_activation(folder, config),
         labels=_labels(config),
         type_vocabulary=known.type_vocab_size if known else _first(config, ("type_vocab_size",)),
@@ -164,10 +164,10 @@ def _by_dtype(tensors: list[Tensor]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _is_head(name: str) -> bool:
+def is_head(name: str) -> bool:
     """Whether a tensor stands after the encoder: ``classifier.weight``, ``bert.pooler.dense.bias``, ``head.norm.weight``."""
     first, second = (*name.split("."), "", "")[:2]
-    return first in _HEAD_PARTS or second == "pooler"
+    return first in HEAD_PARTS or second == "pooler"
 
 
 def _task(config: dict[str, Any]) -> str | None:

@@ -116,7 +116,7 @@ class BuildRaw(Record, frozen=True):
     ``export_from`` is the artifact folder of an earlier target of the same plan whose fp32 export was taken instead of a new one.
     ``activations`` are operators between the last matrix product and the output that make a raw logit something else; null where
     the graph cannot be read. ``executed`` counts the operators, by type, of the graph that the runtime executes in the end; null where
-    it did not load or does not tell.
+    it did not load or does not tell. ``head_note`` says why ``head`` is empty, or what of the checkpoint's head it leaves out.
     """
 
     format: Literal[1]

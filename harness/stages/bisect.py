@@ -17,6 +17,8 @@ from harness.bisect import GRAPH, BisectAsked, BisectFound, Suspect
 from harness.errors import Blocked
 from harness.records import from_json, to_json
 from harness.runtimes import tokens
+from harness.runtimes.batching import Layout, pad
+from harness.runtimes.tokens import Encoded
 from harness.stages import export, onnx_file
 from harness.stages.adapter import merge
 
@@ -46,7 +48,7 @@ class _Side:
         self._done = 0
         self._nodes = list(model.graph.node)
         self._weights = {item.name: item for item in model.graph.initializer}
-        self._last_use = {name: place for place, node in enumerate(self._nodes) for name in _taken(node)}
+        self._last_use = {name: place for place, node in enumerate(self._nodes) for name in onnx_file.taken(node)}
 
     def run(self, end: int, names: list[str]) -> dict[str, Array]:
         """The tensors ``names``, which the nodes before ``end`` give; what was run before is not run again."""
@@ -67,7 +69,7 @@ class _Side:
 
         if not names:
             return {}
-        taken = {name for node in nodes for name in _taken(node)}
+        taken = {name for node in nodes for name in onnx_file.taken(node)}
         feed = {name: tensor for name, tensor in self.live.items() if name in taken}
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
@@ -131,31 +133,31 @@ def export_reference(folder: Path, model: Path, adapter: Path | None) -> None:
 
 
 def _side(folder: Path, asked: BisectAsked) -> _Side:
-    import numpy as np
-    import onnx
-
     spilled = folder / "spilled"
     # weights beside it, the graph is small enough to be written for every chunk
     onnx_file.save(onnx_file.load(folder / GRAPH), spilled, external=True)
     model = onnx_file.outline(spilled / GRAPH)
-    given = {
-        "input_ids": asked.ids,
-        "attention_mask": (1,) * len(asked.ids),
-        "token_type_ids": asked.segments,
-        "position_ids": tuple(range(asked.first_position, asked.first_position + len(asked.ids))),
-    }
-    feed: dict[str, Array] = {}
-    for item in model.graph.input:
-        if item.name not in given:
-            raise Blocked(f"bisect: expected graph inputs that the tokenizer gives, got {item.name}")
-        dims = item.type.tensor_type.shape.dim
-        rows = dims[0].dim_value or 1
-        tokens = dims[1].dim_value or len(asked.ids)
-        dtype = np.int32 if item.type.tensor_type.elem_type == onnx.TensorProto.INT32 else np.int64
-        row = np.zeros(max(tokens, len(asked.ids)), dtype=dtype)
-        row[: len(asked.ids)] = given[item.name]
-        feed[item.name] = np.tile(row[:tokens], (rows, 1))
+    feed = _feed(model, asked)
     return _Side(model, spilled, feed, asked.threads)
+
+
+def _feed(model: Any, asked: BisectAsked) -> dict[str, Array]:
+    """The pair as the graph takes it: in every row of a fixed batch, padded as the candidate's tokenizer pads to a fixed length.
+
+    Raises ``Blocked`` for an input that no tokenizer gives.
+    """
+    import numpy as np
+    import onnx
+
+    dtypes, rows, length = {}, 1, len(asked.ids)
+    for item in model.graph.input:
+        dims = [dim.dim_value for dim in item.type.tensor_type.shape.dim]
+        if len(dims) == 2:
+            rows, length = dims[0] or rows, dims[1] or length
+        dtypes[item.name] = "int32" if item.type.tensor_type.elem_type == onnx.TensorProto.INT32 else "int64"
+    row = Encoded((np.array(asked.ids[:length]),), (np.array(asked.segments[:length]),), 0)
+    layout = Layout(dtypes, asked.pad_token_id, asked.padding_side, rows, first_position=asked.first_position)
+    return pad(row, [0] * rows, length, layout)
 
 
 def _compared(
@@ -194,15 +196,6 @@ def _counterparts(reference: Any, candidate: Any) -> dict[str, str]:
             elif node.op_type == "Cast" and node.input[0] in found:
                 found[name] = found[node.input[0]]
     return found
-
-
-def _taken(node: Any) -> Iterator[str]:
-    """The tensors a node takes, those that its branches and loops take from outside too."""
-    yield from filter(None, node.input)
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                yield from _taken(inner)
 
 
 def _verdict(reference: Array | None, found: Any) -> _Verdict:

@@ -203,10 +203,11 @@ def _static(
     """Write ``source`` with activations measured on the calibration pairs to ``to``; returns what is stated of that."""
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
+    reader = _Reader(feeds())
     quantize_static(
         str(source),
         str(to),
-        _Reader(feeds()),
+        reader,
         quant_format=QuantFormat.QDQ,
         activation_type=QuantType.QUInt8,
         op_types_to_quantize=list(STATIC_OPERATORS),
@@ -219,17 +220,21 @@ def _static(
         "op_types_to_quantize": ", ".join(STATIC_OPERATORS),
         "calibration": facts.digest,
         "calibration_pairs": facts.rows,
+        "calibration_batches": reader.given,
     }
 
 
 class _Reader:
-    """What the quantiser reads calibration tensors from, one pair a call. Duck-typed: its base class is only an interface."""
+    """What the quantiser reads calibration tensors from, a batch a call. Duck-typed: its base class is only an interface."""
 
     def __init__(self, feeds: Iterator[Feed]) -> None:
         self._feeds = feeds
+        self.given = 0
 
     def get_next(self) -> Feed | None:
-        return next(self._feeds, None)
+        feed = next(self._feeds, None)
+        self.given += feed is not None
+        return feed
 
 
 def _beyond(model: Any) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.adapter import HEAD
+from harness.inspect_model import is_head
 from harness.raw import HeadMatch
 from harness.stages import onnx_file
 
@@ -93,103 +94,160 @@ def _one_number(node: Any) -> bool:
 
 
 def compare_head(graph: Path, model: Path) -> tuple[tuple[HeadMatch, ...], str]:
-    """Each head tensor of the checkpoint against the graph's tensor of its name, or the closest of its shape; and a note if there is none.
+    """Each tensor of the checkpoint's head against the graph's tensor of its name or its shape; and a note of what was not compared.
 
-    The head is the last linear layer: a weight of shape (1, width) below ``classifier`` or ``score``, with its bias. The graph may
-    hold it transposed, and in int8 with scale and zero point; its bias is compared only where its name was kept.
+    The head is all that stands after the encoder: the last linear layer, a weight of shape (1, width) below ``classifier`` or
+    ``score`` with its bias, and what is before it (``classifier.dense``, ``pooler``, ``head``). Only tensors that ``logits`` depends
+    on are looked at: another one is no weight of the graph, whatever its name. Where a name is not kept, nodes named for the module
+    tell the tensor; else the last weight is compared with the closest of its shape, and any other tensor with the only one of its
+    shape. Nothing is compared without the last weight.
     """
     head = dict(_head_tensors(model))
-    if not head:
+    last = next((name for name, values in head.items() if _is_last(name, values.shape)), None)
+    if last is None:
         return (), "the checkpoint holds no classifier weight of shape (1, width)"
     try:
-        stored = dict(_graph_tensors(onnx_file.outline(graph), graph.parent))
+        whole = onnx_file.outline(graph)
+        stored = dict(_graph_tensors(whole, graph.parent))
     except Exception as error:  # noqa: BLE001 - an unreadable graph is a finding of the checker, not of this comparison
         return (), f"the graph cannot be read: {type(error).__name__}"
-    found = [match for name, values in head.items() if (match := _closest(name, values, stored)) is not None]
-    if not any(match.tensor.endswith("weight") for match in found):
-        width = next(iter(head.values())).size
-        return tuple(found), f"no tensor of the graph has the shape (1, {width}) of the checkpoint's head"
-    return tuple(found), ""
+    found = {
+        name: _closest(name, values, _alike(whole.graph, name, values.shape, stored)) for name, values in head.items()
+    }
+    if found[last] is None:
+        return (), f"no tensor of the graph has the shape (1, {head[last].size}) of the checkpoint's head"
+    missed = [name for name, match in found.items() if match is None]
+    note = f"not compared, found by neither name nor shape: {', '.join(missed)}" if missed else ""
+    return tuple(match for match in found.values() if match is not None), note
 
 
-def _closest(name: str, values: Floats, stored: dict[str, _Stored]) -> HeadMatch | None:
+def _alike(graph: Any, name: str, shape: tuple[int, ...], stored: dict[str, _Stored]) -> dict[str, _Stored]:
+    """The tensors that a head's tensor may be: those of its name, else those its module's nodes take, else those of its shape."""
+    size = math.prod(shape)
+    named = {key for key in stored if key == name or key.startswith(f"{name}_") or key.endswith(f".{name}")}
+    if same := {key: stored[key] for key in named if math.prod(stored[key].shape) == size}:
+        return same
+    alike = {key: other for key, other in stored.items() if sorted(other.shape) == sorted(shape)}
+    module = f"/{name.rpartition('.')[0].replace('.', '/')}/"
+    taken = {key for node in graph.node if node.name.startswith(module) for key in node.input}
+    if told := {key: other for key, other in alike.items() if key in taken}:
+        return told
+    return alike if len(alike) == 1 or _is_last(name, shape) else {}
+
+
+def _closest(name: str, values: Floats, alike: dict[str, _Stored]) -> HeadMatch | None:
     import numpy as np
 
-    named = [key for key in stored if key == name or key.startswith(f"{name}_") or key.endswith(f".{name}")]
-    same = [key for key in named if math.prod(stored[key].shape) == values.size]
-    if not same and values.size > 1:
-        same = [key for key, other in stored.items() if sorted(other.shape) == sorted(values.shape)]
-    if not same:
+    if not alike:
         return None
     scale = float(np.abs(values).max()) or 1.0
-    gaps = {key: float(np.abs(stored[key].read().ravel() - values.ravel()).max()) / scale for key in same}
+    gaps = {key: _gap(other, values) / scale for key, other in alike.items()}
     key = min(gaps, key=lambda item: gaps[item] if np.isfinite(gaps[item]) else np.inf)
     return HeadMatch(tensor=name, matched=key, gap_ratio=gaps[key] if np.isfinite(gaps[key]) else None)
 
 
+def _gap(stored: _Stored, values: Floats) -> float:
+    """The largest absolute difference, transposed where that fits better: a MatMul takes a linear layer's weight so."""
+    import numpy as np
+
+    return min(
+        (
+            float(np.abs(read.ravel() - way.ravel()).max())
+            for read in stored.read()
+            for way in ((values, values.T) if values.ndim == 2 else (values,))
+        ),
+        key=lambda gap: gap if np.isfinite(gap) else np.inf,
+    )
+
+
+def _is_last(name: str, shape: tuple[int, ...]) -> bool:
+    """Whether a tensor is the weight of the last linear layer."""
+    return name.endswith(".weight") and HEAD.search(name) is not None and len(shape) == 2 and shape[0] == 1
+
+
 def _head_tensors(model: Path) -> Iterator[tuple[str, Floats]]:
-    """The last linear layer in the checkpoint's safetensors: weight first, then bias."""
+    """What the checkpoint's safetensors hold of the head, by name."""
     import onnx  # noqa: F401 - numpy knows bfloat16 once it is imported
     from safetensors import safe_open
 
     for path in sorted(model.glob("*.safetensors")):
         with safe_open(path, framework="np") as file:
-            names = set(file.keys())
-            for name in sorted(names):
-                if not name.endswith(".weight") or not HEAD.search(name):
-                    continue
-                weight = file.get_tensor(name).astype("float64")
-                if weight.ndim != 2 or weight.shape[0] != 1:
-                    continue
-                yield name, weight
-                bias = name.removesuffix("weight") + "bias"
-                if bias in names:
-                    yield bias, file.get_tensor(bias).astype("float64")
+            for name in sorted(file.keys()):
+                if is_head(name) or HEAD.search(name):
+                    yield name, file.get_tensor(name).astype("float64")
 
 
 def _graph_tensors(model: Any, folder: Path) -> Iterator[tuple[str, _Stored]]:
-    """Floating-point tensors of the graph by name, quantised ones as the numbers they stand for; values are read on demand."""
+    """Floating-point tensors that the logits depend on, quantised ones as the numbers they stand for; values are read on demand."""
     from onnx import TensorProto
 
-    tensors = {item.name: item for item in model.graph.initializer}
+    reached = _reached(model.graph)
+    tensors = {item.name: item for item in model.graph.initializer if item.name in reached}
     for node in model.graph.node:
-        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+        if (
+            node.op_type == "Constant"
+            and node.attribute
+            and node.attribute[0].HasField("t")
+            and node.output[0] in reached
+        ):
             tensors[node.output[0]] = node.attribute[0].t
     floating = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}
     for name, tensor in tensors.items():
         base = name.removesuffix("_quantized")
         scale, zero = _first(tensors, base, "_scale"), _first(tensors, base, "_zero_point")
-        if base != name and scale is not None and math.prod(scale.dims) == 1:  # the head has one row, so one scale
-            yield name, _Stored(tensor, folder, 0.0 if zero is None else _number(zero), _number(scale))
-        elif tensor.data_type in floating:
+        if base != name and scale is not None:
+            yield name, _Stored(tensor, folder, zero, scale)
+        elif tensor.data_type in floating and not name.endswith(("_scale", "_zero_point")):
             yield name, _Stored(tensor, folder)
 
 
+def _reached(graph: Any) -> set[str]:
+    """Names of all tensors that ``logits`` depends on, or the first output where there is none of that name."""
+    makers = {name: node for node in graph.node for name in node.output if name}
+    outputs = [item.name for item in graph.output]
+    pending = ["logits"] if "logits" in outputs else outputs[:1]
+    seen: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            if name in makers:
+                pending.extend(onnx_file.taken(makers[name]))
+    return seen
+
+
 class _Stored(NamedTuple):
-    """A tensor of the graph, and how its numbers become those that they stand for."""
+    """A tensor of the graph, and the tensors by which its numbers become those that they stand for: None where they are those."""
 
     tensor: Any
     folder: Path
-    offset: float = 0.0
-    scale: float = 1.0
+    zero: Any = None
+    scale: Any = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.tensor.dims)
 
-    def read(self) -> Floats:
+    def read(self) -> Iterator[Floats]:
+        """The numbers in float64; with a scale for every channel once for each axis that has so many."""
         from onnx import numpy_helper
 
-        values: Floats = numpy_helper.to_array(self.tensor, str(self.folder)).astype("float64")
-        return (values - self.offset) * self.scale
+        def floats(tensor: Any) -> Floats:
+            values: Floats = numpy_helper.to_array(tensor, str(self.folder)).astype("float64")
+            return values
+
+        values = floats(self.tensor)
+        if self.scale is None:
+            yield values
+            return
+        scale = floats(self.scale).ravel()
+        zero = floats(self.zero).ravel() if self.zero is not None else scale * 0
+        axes = [axis for axis, size in enumerate(values.shape) if scale.size in (1, size)]
+        for axis in axes:
+            dims = [-1 if place == axis else 1 for place in range(values.ndim)]
+            yield (values - zero.reshape(dims)) * scale.reshape(dims)
 
 
 def _first(tensors: dict[str, Any], base: str, suffix: str) -> Any:
     """The tensor that quantisers name so: after the weight, or after its quantised form. None where there is none."""
     return next((tensors[name] for name in (f"{base}{suffix}", f"{base}_quantized{suffix}") if name in tensors), None)
-
-
-def _number(tensor: Any) -> float:
-    from onnx import numpy_helper
-
-    return float(numpy_helper.to_array(tensor).ravel()[0])

@@ -99,6 +99,15 @@ def nodes(model: Any) -> Iterator[Any]:
         yield from function.node
 
 
+def taken(node: Any) -> Iterator[str]:
+    """The tensors a node takes, those that its branches and loops take from outside too."""
+    yield from filter(None, node.input)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                yield from taken(inner)
+
+
 def nodes_of(graph: Path) -> list[tuple[str, str]]:
     """Name and operator type of every node of the main graph."""
     return [(node.name, node.op_type) for node in outline(graph).graph.node]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
 from harness import candidate
@@ -26,6 +28,20 @@ SCALED = "bert/encoder/layer.6/intermediate/dense"
 OVERFLOWING = "bert/encoder/layer.8/attention/self/value"
 
 
+def asked(**changes: Any) -> BisectAsked:
+    question = BisectAsked(
+        format=1,
+        ids=IDS,
+        segments=(0,) * 20 + (1,) * 17,
+        first_position=0,
+        pad_token_id=0,
+        padding_side="right",
+        tolerance=1e-3,
+        threads=1,
+    )
+    return msgspec.structs.replace(question, **changes)
+
+
 @dataclass(frozen=True)
 class Deep:
     """A BERT of 12 layers, exported in fp32 and converted to fp16."""
@@ -37,10 +53,7 @@ class Deep:
         for side, graph in (("reference", self.fp32), ("candidate", changed)):
             (folder / side).mkdir(parents=True)
             shutil.copyfile(graph, folder / side / "model.onnx")
-        asked = BisectAsked(
-            format=1, ids=IDS, segments=(0,) * 20 + (1,) * 17, first_position=0, tolerance=tolerance, threads=1
-        )
-        (folder / "asked.json").write_bytes(to_json(asked))
+        (folder / "asked.json").write_bytes(to_json(asked(tolerance=tolerance)))
         bisect.search(folder, lambda _done, _total, _what: None)
         return from_json((folder / "found.json").read_bytes(), BisectFound, "found.json")
 
@@ -172,26 +185,58 @@ def chain(path: Path, nodes: int, *, faulty: int = -1) -> None:
 
 
 def test_a_graph_of_two_thousand_nodes_is_searched_with_the_tensors_of_one_chunk(tmp_path: Path) -> None:
-    asked = BisectAsked(format=1, ids=IDS, segments=(0,) * len(IDS), first_position=0, tolerance=1e-3, threads=1)
+    question = asked(segments=(0,) * len(IDS))
     chain(tmp_path / "reference/model.onnx", 2100)
     chain(tmp_path / "candidate/model.onnx", 2100, faulty=2050)
-    reference, candidate = (bisect._side(tmp_path / name, asked) for name in ("reference", "candidate"))
+    reference, candidate = (bisect._side(tmp_path / name, question) for name in ("reference", "candidate"))
     held: list[int] = []
     passed = [
         node.name
         for _, node, verdicts in bisect._compared(
             reference, candidate, lambda _done: held.append(max(len(reference.live), len(candidate.live)))
         )
-        if all(not verdict.why and (verdict.gap or 0) <= asked.tolerance for _, verdict in verdicts)
+        if all(not verdict.why and (verdict.gap or 0) <= question.tolerance for _, verdict in verdicts)
     ]
     assert passed[-1] == "node2049"
     assert len(held) == 2100 // bisect.CHUNK + 1
     assert max(held) <= bisect.CHUNK
-    (tmp_path / "asked.json").write_bytes(to_json(asked))
+    (tmp_path / "asked.json").write_bytes(to_json(question))
     bisect.search(tmp_path, lambda _done, _total, _what: None)
     found = from_json((tmp_path / "found.json").read_bytes(), BisectFound, "found.json")
     assert found.first is not None
     assert (found.first.node, found.first.place, found.nodes) == ("node2050", 2050, 2100)
+
+
+@pytest.mark.parametrize(
+    ("side", "ids", "mask"),
+    [("right", [5, 6, 7, 1, 1], [1, 1, 1, 0, 0]), ("left", [1, 1, 5, 6, 7], [0, 0, 1, 1, 1])],
+)
+def test_a_pair_is_padded_to_a_fixed_length_as_the_candidates_tokenizer_pads(
+    side: str, ids: list[int], mask: list[int]
+) -> None:
+    from onnx import ModelProto, TensorProto, helper
+
+    taken = [
+        helper.make_tensor_value_info(name, TensorProto.INT32, [2, 5])
+        for name in ("input_ids", "attention_mask", "token_type_ids", "position_ids")
+    ]
+    model = ModelProto(graph=helper.make_graph([], "fixed", taken, []))
+    question = asked(ids=(5, 6, 7), segments=(0, 0, 1), first_position=2, pad_token_id=1, padding_side=side)
+    feed = bisect._feed(model, question)
+    assert (feed["input_ids"].tolist(), feed["attention_mask"].tolist()) == ([ids] * 2, [mask] * 2)
+    assert feed["token_type_ids"][0, mask.index(1) : mask.index(1) + 3].tolist() == [0, 0, 1]
+    assert feed["position_ids"][0, mask.index(1) : mask.index(1) + 3].tolist() == [2, 3, 4]
+    assert {str(tensor.dtype) for tensor in feed.values()} == {"int32"}
+
+
+def test_minus_infinity_with_another_sign_and_nan_without_a_namesake_are_faults() -> None:
+    least = float(np.finfo(np.float32).min)
+    mask = np.array([0.0, least], dtype=np.float32)
+    half = np.array([0.0, -65504.0], dtype=np.float16)
+    assert bisect._verdict(mask, half) == (0.0, "")
+    assert bisect._verdict(mask, -half) == (None, "a value that stands for minus infinity has another sign")
+    assert bisect._verdict(None, np.array([1.0, np.inf], dtype=np.float32)) == (None, "")
+    assert bisect._verdict(None, np.array([1.0, np.nan], dtype=np.float32)) == (None, "1 of 2 values are NaN")
 
 
 def test_the_command_finds_nothing_in_a_sound_target(tiny_root: Path) -> None:

@@ -12,10 +12,15 @@ from harness import derive, judge
 from harness.errors import Blocked
 from harness.files import hash_file
 from harness.metrics.catalogue import fixed_limits
+from harness.prebuilt import pin
 from harness.records import BuildOptions, FileFact, Limit, PrebuiltArtifact, Precision, to_json
-from harness.runtimes import torch_eager
-from tests.support import graphs
+from harness.runtimes import RUNTIMES, torch_eager
+from harness.runtimes.batching import Layout
+from harness.runtimes.onnxruntime import Provider
+from harness.stages import graph_checks
+from tests.support import faults, graphs
 from tests.support.models import POSITIONS
+from tests.support.parity import changed_model
 from tests.support.steps import OPTIONS, Bench, Ran, bench
 
 
@@ -198,6 +203,20 @@ def test_a_mask_that_is_minus_infinity_makes_padded_rows_nan_and_the_probe_says_
     assert any("row 0 with 13 of 13 tokens not padding: logit nan" in fault for fault in faults)
 
 
+def test_a_row_that_is_nan_only_when_almost_all_of_it_is_padding_is_found_and_named(
+    climbed: Bench, tmp_path: Path
+) -> None:
+    graph = graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.nan_of_one_token)
+    session = RUNTIMES["cpu"].load(graph, 1)
+    layout = Layout(session.inputs, climbed.candidate.pad_token_id, climbed.candidate.padding_side, 1)
+    probes = graph_checks.probe(session, climbed.model, layout, (1, 2, 7), (8,), climbed.candidate)
+    assert [item.fault for item in probes] == [
+        "",
+        "row 1 with 1 of 8 tokens not padding: logit nan",
+        "row 6 with 1 of 8 tokens not padding: logit nan",
+    ]
+
+
 def test_a_sigmoid_in_the_graph_fails_by_name(climbed: Bench, empty_bench: Bench, tmp_path: Path) -> None:
     ran = empty_bench.check(graphs.edited(climbed.graph(), tmp_path / "given.onnx", graphs.activated("Sigmoid")))
     found = failed(ran)
@@ -276,6 +295,47 @@ def test_a_provider_that_this_build_does_not_have_is_blocked_before_the_export(e
     assert not (empty_bench.root / "artifacts").exists()
 
 
+@pytest.mark.parametrize("provider", ["cuda", "tensorrt", "directml", "qnn", "migraphx"])
+def test_every_provider_is_asked_for_before_it_is_used(climbed: Bench, provider: str) -> None:
+    asked = RUNTIMES[provider]
+    for attempt in (asked.require, lambda: asked.load(climbed.graph(), 1)):
+        with pytest.raises(Blocked) as caught:
+            attempt()
+        message = f"{asked.name} is not in this build of onnxruntime (has: "
+        assert str(caught.value).startswith(message)
+
+
+def test_a_session_that_fell_back_to_another_provider_is_blocked(
+    climbed: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As onnxruntime does when the library of a provider that it was built with does not load on this machine."""
+    import onnxruntime as ort
+
+    whole = ort.InferenceSession
+    monkeypatch.setattr(
+        ort,
+        "InferenceSession",
+        lambda path, options, providers: whole(path, options, providers=[SPARE][: len(providers)]),
+    )
+    with pytest.raises(Blocked) as caught:
+        Provider("AzureExecutionProvider").load(climbed.graph(), 1)
+    assert str(caught.value) == f"provider: expected AzureExecutionProvider, got a session on {SPARE}"
+
+
+SPARE = "CPUExecutionProvider"
+
+
+def test_a_prebuilt_file_that_became_a_link_after_the_plan_is_not_followed(
+    climbed: Bench, empty_bench: Bench, tmp_path: Path
+) -> None:
+    graph = tmp_path / "given.onnx"
+    shutil.copy(climbed.graph(), graph)
+    request = empty_bench.request("L0", artifact=pin(graph))
+    graph.rename(tmp_path / "elsewhere.onnx")
+    graph.symlink_to(tmp_path / "elsewhere.onnx")
+    assert empty_bench.run(request, graph).reason == "artifact given.onnx: expected a file, got a link"
+
+
 def test_a_prebuilt_file_that_changed_after_the_plan_is_blocked(
     climbed: Bench, empty_bench: Bench, tmp_path: Path
 ) -> None:
@@ -315,6 +375,24 @@ def test_what_a_library_raises_is_blocked_with_its_class_and_versions(empty_benc
     assert ran.reason.startswith(f"build of {broken.candidate.model} ended with json.decoder.JSONDecodeError: ")
     assert "(torch 2." in ran.reason
     assert "Traceback" in ran.log()
+
+
+def test_an_exporter_that_raises_is_blocked_with_its_class_and_the_versions(empty_bench: Bench) -> None:
+    ran = faults.run(empty_bench, empty_bench.request("L0"), "broken-export")
+    assert ran.exit.code == 30
+    assert ran.reason.startswith(
+        f"build of {empty_bench.candidate.model} ended with torch.onnx.OnnxExporterError:"
+        " Could not translate node aten.planted (torch 2."
+    )
+    assert ", transformers " in ran.reason
+    assert not (ran.root / ran.request.step / "measurements.json").exists()
+
+
+def test_segments_that_the_graph_requires_and_the_tokenizer_drops_are_named(climbed: Bench, tmp_path: Path) -> None:
+    names = {"model_input_names": ["input_ids", "attention_mask"]}
+    model = changed_model(climbed, tmp_path, {"tokenizer_config.json": lambda config: config.update(names)})
+    found = failed(bench(tmp_path / "root", model).check(climbed.graph()))
+    assert found["unfed_inputs"] == "unfed_inputs: expected exactly 0, got 1 inputs: token_type_ids"
 
 
 def test_probes_use_the_longest_sequence_of_any_tier() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from evidence.seal import write_new
 from harness import candidate, data, records
+from harness.metrics.catalogue import HEAD_GAP
 from harness.raw import ArtifactRef
 from harness.records import BuildOptions, HalfOptions, IntegerOptions, Precision, to_json
 from harness.runtimes import RUNTIMES
@@ -105,10 +106,13 @@ def test_a_static_conversion_states_its_calibration_by_digest(climbed: Bench, tm
     stated = ran.raw("build.json")["conversion"]
     assert stated["name"] == "onnxruntime.quantization.quantize_static"
     assert (stated["options"]["calibration"], stated["options"]["calibration_pairs"]) == (facts.digest, 4)
+    assert stated["options"]["calibration_batches"] == 4  # of one pair each, since the graph takes any batch
     assert (stated["options"]["per_channel"], stated["options"]["calibrate_method"]) == (True, "MinMax")
+    assert most_scales(ran) > 1
     assert ran.value("realised_precision") == "int8"
     assert ran.value("probe_faults") == 0
-    assert np.isfinite(float(str(ran.value("head_gap_ratio"))))
+    assert float(str(ran.value("head_gap_ratio"))) <= HEAD_GAP["int8"]
+    assert ran.raw("build.json")["head_note"] == ""
 
 
 def test_a_dynamic_conversion_states_whether_scales_are_per_channel(climbed: Bench, tmp_path: Path) -> None:
@@ -119,7 +123,29 @@ def test_a_dynamic_conversion_states_whether_scales_are_per_channel(climbed: Ben
         "per_channel": True,
         "reduce_range": False,
     }
+    assert most_scales(ran) > 1
+    assert most_scales(climbed.earlier("L0", "cpu-int8")) == 1
     assert ran.value("realised_precision") == "int8"
+
+
+def most_scales(ran: Ran) -> int:
+    """How many scales the quantised weight that has most of them has."""
+    model = onnx_file.outline(ran.root / ran.request.artifact / "model.onnx")
+    return max(int(np.prod(item.dims)) for item in model.graph.initializer if item.name.endswith("_scale"))
+
+
+def test_constants_on_either_side_of_half_precision_are_counted_apart(climbed: Bench, tmp_path: Path) -> None:
+    planted = {"planted_least": 1e-10, "planted_small": -1e-9, "planted_large": 1e6, "planted_zero": 0.0}
+    source = graphs.edited(
+        climbed.graph(), tmp_path / "fp32" / "model.onnx", lambda model: graphs.constants(model, planted)
+    )
+    _, before = convert.convert(
+        climbed.graph(), "fp16", BuildOptions(), tmp_path / "1", convert.Checks(loads, feed), None
+    )
+    _, after = convert.convert(source, "fp16", BuildOptions(), tmp_path / "2", convert.Checks(loads, feed), None)
+    assert before is not None
+    assert after is not None
+    assert (after.clipped_high - before.clipped_high, after.clipped_low - before.clipped_low) == (1, 2)
 
 
 def test_fp16_on_the_cpu_is_said_to_be_storage_only(climbed: Bench) -> None:

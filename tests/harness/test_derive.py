@@ -205,6 +205,12 @@ def test_a_head_that_was_not_found_is_null_with_the_reason(climbed: Bench) -> No
     assert (found.value, found.note) == (None, "no tensor has its shape")
 
 
+def test_what_of_the_head_was_not_compared_is_told_beside_the_gap(climbed: Bench) -> None:
+    found = build_with(climbed, head_note="not compared: classifier.bias")["head_gap_ratio"]
+    assert found.value == 0.0
+    assert found.note.endswith("classifier.weight: 0.0; not compared: classifier.bias")
+
+
 def test_a_dtype_that_a_limit_names_and_the_graph_does_not_hold_is_counted_as_zero(climbed: Bench) -> None:
     request = climbed.earlier("L0").request
     limits = {f"initializer_count.{dtype}": Limit(exactly=0) for dtype in ("FLOAT16", "FLOAT")}

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
-from harness.records import BuildOptions, TierOptions
-from harness.stages import onnx_file
+from harness import derive
+from harness.raw import BuildRaw
+from harness.records import BuildOptions, TierOptions, from_json, to_json
+from harness.stages import export, onnx_file
 from tests.support import graphs
 from tests.support.models import make_l4
 from tests.support.steps import OPTIONS, Bench, Ran, bench
@@ -38,6 +41,49 @@ def test_a_repeat_that_was_not_asked_for_is_null(climbed: Bench) -> None:
     assert (found.value, found.note) == (None, "it was not asked for: repeat_export")
 
 
+def test_an_exporter_that_gives_other_bytes_every_time_is_found_with_the_tensor(
+    climbed: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import onnx
+    import torch
+
+    whole, calls = torch.onnx.export, iter(range(1, 9))
+
+    def counted(module: Any, given: Any, path: str, **options: Any) -> None:
+        whole(module, given, path, **options)
+        model = onnx.load(path)
+        bias = next(item for item in model.graph.initializer if item.name == "classifier.bias")
+        values = onnx.numpy_helper.to_array(bias) + np.float32(next(calls))
+        bias.CopyFrom(onnx.numpy_helper.from_array(values, bias.name))
+        onnx.save(model, path)
+
+    monkeypatch.setattr(torch.onnx, "export", counted)
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    made = export.export(climbed.model, climbed.candidate, BuildOptions(repeat_export=True), names, 1, tmp_path)
+    step = f"{climbed.request('L0').step}/build.json"
+    raw = from_json((climbed.root / step).read_bytes(), BuildRaw, step)
+    changed = {step: to_json(msgspec.structs.replace(raw, export=made.facts))}
+    measured = derive.measure(
+        climbed.request("L0"), lambda path: changed.get(path) or (climbed.root / path).read_bytes()
+    )
+    found = next(item for item in measured.measurements if item.metric == "export_repeat_equal")
+    assert found.value is False
+    assert "1 initializer differ, the first 'classifier.bias'" in found.note
+
+
+def test_what_the_exporter_warns_of_is_sealed(climbed: Bench) -> None:
+    warned = climbed.earlier("L0").raw("build.json")["warnings"]
+    assert sum(text.startswith("TracerWarning: Converting a tensor to a Python boolean ") for text in warned) == 1
+
+
+def test_logits_after_optimisation_are_those_of_the_optimised_session(climbed: Bench) -> None:
+    """A fused Gelu rounds otherwise than its parts do: two sessions of one kind would give the same bits."""
+    ran = climbed.earlier("L0")
+    export_, optimise = np.frombuffer(ran.file("stages.f32"), "<f4").reshape(2, -1)
+    assert ran.raw("stages.json")["steps"] == ["export", "optimise"]
+    assert (export_ != optimise).any()
+
+
 def test_two_exports_that_differ_are_explained_by_the_first_tensor(climbed: Bench, tmp_path: Path) -> None:
     first = climbed.root / "artifacts/cpu-fp32/model.onnx"
     other = graphs.with_head(first, tmp_path / "model.onnx", graphs.HEADS["inverted"])
@@ -61,6 +107,7 @@ def test_optimisation_is_recorded_with_nodes_before_and_after(empty_bench: Bench
     assert done["level"] == level
     assert done["by"].startswith("onnxruntime ")
     assert done["nodes_after"] == ran.value("nodes") < done["nodes_before"]
+    assert (ran.value("head_gap_ratio"), ran.raw("build.json")["head_note"]) == (0.0, "")
     assert ("operator_count.Gelu" in ran.measured()) == (level == "fused")
     assert (ran.value("opset"), ran.value("ir_version")) == (17, 8)
     assert ran.value("inputs") == ", ".join(

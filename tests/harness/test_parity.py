@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import numpy as np
 import pytest
 
 from harness.raw import InvarianceRaw, ParityRaw, SessionFacts, StagesRaw
-from tests.support import graphs
+from harness.records import ParityOptions
+from tests.support import faults, graphs
 from tests.support.models import TEXTS
-from tests.support.parity import STEP, derived, failed, floats, record, with_graph, with_tokenizer
-from tests.support.steps import PAIRS, Bench, Ran
+from tests.support.parity import STEP, derived, failed, floats, judged, record, with_graph, with_tokenizer
+from tests.support.steps import OPTIONS, PAIRS, Bench, Ran, bench
 
 
 def sealed(ran: Ran, name: str) -> tuple[float, ...]:
@@ -193,6 +195,57 @@ def test_a_graph_that_takes_positions_is_fed_those_that_pytorch_numbers_itself(c
     gap = measured["max_abs_gap"].value
     assert isinstance(gap, float)
     assert gap < 1e-5
+
+
+def test_positions_that_a_graph_numbers_otherwise_are_a_gap(climbed: Bench, tmp_path: Path) -> None:
+    found = failed(with_graph(climbed, tmp_path / "root", graphs.positions_shifted).measured())
+    assert set(found) >= {"max_abs_gap", "gap_over_spread"}
+    assert not {name for name in found if name.startswith(("token", "separator"))}
+
+
+def test_a_logit_that_depends_on_its_place_in_the_batch_is_found(climbed: Bench, tmp_path: Path) -> None:
+    found = failed(with_graph(climbed, tmp_path / "root", graphs.logits_summed).measured())
+    assert {"order_gap_runtime", "batch_gap_runtime"} <= set(found)
+    assert found["order_gap_runtime"].endswith(" logit: a batch of 16, reversed")
+
+
+def test_a_graph_that_ranks_the_other_way_round_fails_although_the_cosine_is_near_one(
+    climbed: Bench, tmp_path: Path
+) -> None:
+    """A large bias gives all logits one sign and nearly one direction; PyTorch and the graph have the same one."""
+    from onnx import numpy_helper
+    from safetensors.numpy import load_file, save_file
+
+    model = tmp_path / "model"
+    shutil.copytree(climbed.model, model)
+    tensors = load_file(model / "model.safetensors")
+    tensors["classifier.bias"] = np.array([1000], dtype=np.float32)
+    save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
+    there = bench(tmp_path / "root", model)
+
+    def inverted(graph: Any) -> None:
+        for tensor in graph.graph.initializer:
+            if tensor.name.startswith("classifier."):
+                values = tensors[tensor.name] * np.float32(-1 if tensor.name.endswith("weight") else 1)
+                tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+
+    graphs.edited(climbed.graph(), there.graph(), inverted)
+    measured = there.run(there.request("L2")).measured()
+    cosine = measured["cosine"].value
+    assert isinstance(cosine, float)
+    assert cosine > 0.99999
+    assert {"kendall_tau_b", "order_kept", "pearson", "max_abs_gap", "gap_over_spread"} <= set(failed(measured))
+
+
+def test_a_deadlock_of_the_threads_is_found_and_the_rest_is_judged(climbed: Bench, tmp_path: Path) -> None:
+    there = climbed.copy(tmp_path / "root")
+    options = msgspec.structs.replace(OPTIONS, L2=ParityOptions(batch_size=4, max_length=48, deadlock_s=2.0))
+    asked = there.request("L2", options=options)
+    (there.root / asked.step).rename(tmp_path / "before")
+    found = judged(faults.run(there, asked, "deadlock").measured())
+    assert found["threads_deadlocked"].text.startswith("threads_deadlocked: expected exactly 0, got ")
+    assert found["threads_deadlocked"].text.endswith(" calls: 8 threads, 10 calls each, 2 s")
+    assert {name for name, one in found.items() if one.verdict == "FAIL"} == {"threads_deadlocked"}
 
 
 def test_segments_zeroed_in_the_graph_are_found(climbed: Bench, tmp_path: Path) -> None:

@@ -156,9 +156,10 @@ def test_an_unsigned_statement_and_one_about_another_root_never_attest(
     assert (said.code, rules(said), said.json["authenticity"]) == (20, ["A-UNSIGNED"], "none")
     other = changed_root(tiny_root, tmp_path / "other")
     said = call("verify", other, "--attestation", signed, "--trust", keys.public, "--json")
-    assert (said.code, rules(said), said.json["authenticity"]) == (20, ["A-SUBJECT"], "none")
+    both = ["A-SUBJECT"] * 2  # the subject, and what it says of the root
+    assert (said.code, rules(said), said.json["authenticity"]) == (20, both, "none")
     text = call("verify", other, "--attestation", signed, "--trust", keys.public).out
-    assert text.startswith("✗ NOT ATTESTED: 1 fault of what should vouch for the root; the root itself is intact\n")
+    assert text.startswith("✗ NOT ATTESTED: 2 faults of what should vouch for the root; the root itself is intact\n")
 
 
 def changed_root(root: Path, to: Path) -> Path:
@@ -354,20 +355,21 @@ def test_all_but_signatures_works_without_the_library(
         assert said.err.endswith("got none; pip install 'qualify[attest]'\n")
 
 
+@pytest.mark.parametrize(("mode", "code"), [("ab", "E-SIZE"), ("r+b", "E-CHANGED")], ids=["longer", "other-bytes"])
 def test_a_root_that_is_written_to_while_it_is_looked_at_ends_20_in_one_line(
-    tiny_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: str, code: str
 ) -> None:
     root = writable_copy(tiny_root, tmp_path / "root")
 
     def write(done: int, total: int) -> None:
         if done == total:
-            with (root / "steps/L1-perf.cpu-fp32/samples.json").open("ab") as file:
+            with (root / "steps/L1-perf.cpu-fp32/samples.json").open(mode) as file:
                 file.write(b" ")
 
     assert guarded(lambda: check(root, None, write).exit_code) == 20
     said = capsys.readouterr().err
     assert said.startswith(
-        f"qualify: {root}: expected a root that verifies, got E-CHANGED steps/L1-perf.cpu-fp32/samples.json"
+        f"qualify: {root}: expected a root that verifies, got {code} steps/L1-perf.cpu-fp32/samples.json"
     )
     assert said.endswith("; verify it again when nothing writes to it\n")
     assert said.count("\n") == 1

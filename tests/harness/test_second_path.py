@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from harness.errors import RecordError
+from harness.records import to_json
 from harness.runtimes import tokens
 from harness.stages import second_path
 from tests.harness.test_tokens import HARD
-from tests.support.parity import STEP, derived, failed, retokenised
+from tests.support.parity import STEP, changed_model, derived, failed, retokenised
 from tests.support.steps import PAIRS, Bench
 
 
@@ -79,6 +80,27 @@ def test_another_limit_than_was_planned_is_seen_in_the_tensors(climbed: Bench) -
     assert found["truncation_faults"].startswith(
         f"truncation_faults: expected exactly 0, got 1 pairs: pairs {short}; planned: at 48 tokens"
     )
+
+
+def fed(climbed: Bench, model: Path, limit: int) -> str:
+    """The finding on truncation, when the tensors are what ``model``'s tokenizer cuts at ``limit`` and not what was planned."""
+    encoded = tokens.encode(model, climbed.candidate, PAIRS, limit)
+    made = {
+        f"{STEP}/tokens.json": to_json(second_path.says(climbed.model, encoded, PAIRS, 48)),
+        f"{STEP}/tokens.i32": second_path.columns(climbed.model, encoded, PAIRS),
+    }
+    return failed(derived(climbed, made))["truncation_faults"]
+
+
+def test_a_tokenizer_that_cuts_the_wrong_end_is_found(climbed: Bench, tmp_path: Path) -> None:
+    left = {"tokenizer_config.json": lambda value: value.update(truncation_side="left")}
+    text = fed(climbed, changed_model(climbed, tmp_path, left), 48)
+    assert "; planned: at 48 tokens, at the end of the texts; seen: " in text
+    assert " pairs cut at the start, 0 at the end; longest tensor 48 tokens" in text
+
+
+def test_a_limit_other_than_the_planned_one_is_found(climbed: Bench) -> None:
+    assert fed(climbed, climbed.model, 40).endswith(" at the end; longest tensor 40 tokens")
 
 
 def test_tensors_of_another_size_than_said_are_refused(climbed: Bench) -> None:

@@ -85,7 +85,10 @@ FAULTS: dict[str, Callable[[], Callable[[int], None]]] = {
 
 
 def run(there: Bench, request: Request, fault: str, prebuilt: Path | None = None) -> Ran:
-    """One step in a child with the fault ``fault``; ``other-provider`` asks for one that takes no node of the graph."""
+    """One step in a child with the fault ``fault``; ``other-provider`` asks for one that takes no node of the graph.
+
+    ``broken-export`` leaves the runtime as it is; the exporter of PyTorch raises.
+    """
     write_new(there.root, f"{request.step}/request.json", to_json(request))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -110,7 +113,22 @@ def judged(ran: Ran, limits: Limits) -> dict[str, Finding]:
     return {finding.metric: finding for finding in judge.judge(limits, ran.measured().values())}
 
 
+def break_exporter() -> None:
+    """The exporter raises, as it does when a release of transformers traces what it does not know."""
+    import torch
+    from torch.onnx.errors import OnnxExporterError
+
+    def export(*_arguments: Any, **_options: Any) -> None:
+        message = "Could not translate node aten.planted"
+        raise OnnxExporterError(message)
+
+    torch.onnx.export = export
+
+
 if __name__ == "__main__":
     name, *arguments = sys.argv[1:]
-    RUNTIMES["cpu"] = Provider("AzureExecutionProvider") if name == "other-provider" else Faulty(FAULTS[name]())
+    if name == "broken-export":
+        break_exporter()
+    else:
+        RUNTIMES["cpu"] = Provider("AzureExecutionProvider") if name == "other-provider" else Faulty(FAULTS[name]())
     sys.exit(worker.main(arguments))

@@ -96,6 +96,25 @@ def logits_noisy(model: Any) -> None:
     _logits_through(model, [noise, onnx.helper.make_node("Add", ["old_logits", "noise"], ["logits"])])
 
 
+def logits_summed(model: Any) -> None:
+    """Every logit has those of the rows before it added, a tenth of them: it depends on its place in the batch."""
+    from onnx import helper, numpy_helper
+
+    constants(model, {"planted_tenth": 0.1})
+    model.graph.initializer.append(numpy_helper.from_array(np.array(0), "planted_rows"))
+    total = helper.make_node("CumSum", ["old_logits", "planted_rows"], ["planted_sum"], exclusive=1)
+    part = helper.make_node("Mul", ["planted_sum", "planted_tenth"], ["planted_part"])
+    _logits_through(model, [total, part, helper.make_node("Add", ["old_logits", "planted_part"], ["logits"])])
+
+
+def positions_shifted(model: Any) -> None:
+    """Every token has the position of the one before it."""
+    from onnx import numpy_helper
+
+    table = next(item for item in model.graph.initializer if item.name.endswith("position_embeddings.weight"))
+    table.CopyFrom(numpy_helper.from_array(np.roll(numpy_helper.to_array(table), 1, axis=0), table.name))
+
+
 def weight_scaled(module: str, by: float) -> Callable[[Any], None]:
     """The weight of one matrix product, by its node's name ``/module/MatMul`` or ``/module/node_MatMul_7``, is multiplied by ``by``."""
 
@@ -154,7 +173,7 @@ def beyond_half(model: Any) -> None:
     from onnx import helper, numpy_helper
 
     tanh = next(node for node in model.graph.node if node.op_type == "Tanh")
-    _constants(model, {"planted_up": 50_000.0, "planted_down": 1 / 50_000.0})
+    constants(model, {"planted_up": 50_000.0, "planted_down": 1 / 50_000.0})
     for name, dims in (("planted_wide", [0, -1, 1]), ("planted_flat", [0, -1])):
         model.graph.initializer.append(numpy_helper.from_array(np.array(dims), name))
     (pooled,) = tanh.output
@@ -172,7 +191,7 @@ def float_range(model: Any) -> None:
     """A Range of floats, which ONNX does not have in half precision, whose one value, zero, is added to the logits."""
     from onnx import helper
 
-    _constants(model, {"planted_start": 0.0, "planted_limit": 1.0, "planted_delta": 1.0})
+    constants(model, {"planted_start": 0.0, "planted_limit": 1.0, "planted_delta": 1.0})
     for node in model.graph.node:
         node.output[:] = ["planted_raw" if name == "logits" else name for name in node.output]
     names = ["planted_start", "planted_limit", "planted_delta"]
@@ -189,7 +208,8 @@ def nan_head(model: Any) -> None:
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32("nan"), tensor.name))
 
 
-def _constants(model: Any, values: dict[str, float]) -> None:
+def constants(model: Any, values: dict[str, float]) -> None:
+    """The scalars ``values`` in fp32, which no node takes yet."""
     from onnx import numpy_helper
 
     for name, value in values.items():
@@ -256,7 +276,7 @@ def mask_overflows(model: Any) -> None:
     from onnx import TensorProto, helper
 
     where = next(node for node in model.graph.node if node.op_type == "Where" and _least(model, node.input[2]))
-    _constants(model, {"planted_one": 1.0, "planted_least": -np.inf})
+    constants(model, {"planted_one": 1.0, "planted_least": -np.inf})
     place = list(model.graph.node).index(where)
     kept = helper.make_node("Cast", [where.input[0]], ["planted_kept"], name="planted_cast", to=TensorProto.FLOAT)
     dropped = helper.make_node("Sub", ["planted_one", "planted_kept"], ["planted_dropped"], name="planted_sub")
@@ -264,6 +284,21 @@ def mask_overflows(model: Any) -> None:
     model.graph.node.remove(where)
     for step, node in enumerate((kept, dropped, product)):
         model.graph.node.insert(place + step, node)
+
+
+def nan_of_one_token(model: Any) -> None:
+    """Logits that are NaN in a row of which all but one token are masked: 0 / (sum of the mask - 1) is added to each."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    constants(model, {"planted_one": 1.0, "planted_zero": 0.0})
+    model.graph.initializer.append(numpy_helper.from_array(np.array([1]), "planted_axis"))
+    mask = helper.make_node("Cast", ["attention_mask"], ["planted_mask"], to=TensorProto.FLOAT)
+    count = helper.make_node("ReduceSum", ["planted_mask", "planted_axis"], ["planted_count"], keepdims=1)
+    fewer = helper.make_node("Sub", ["planted_count", "planted_one"], ["planted_fewer"])
+    share = helper.make_node("Div", ["planted_zero", "planted_fewer"], ["planted_share"])
+    _logits_through(
+        model, [mask, count, fewer, share, helper.make_node("Add", ["old_logits", "planted_share"], ["logits"])]
+    )
 
 
 def _least(model: Any, name: str) -> bool:
