@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test check format lint types unit benchmarks clean help
+.PHONY: demo test slow check format lint types unit benchmarks clean help
 
 help:
 	@echo "make demo        qualify the quickstart reranker, verify the root, say where to look next"
 	@echo "make test        format check, lint, types, tests"
+	@echo "make slow        the tests that climb longest, which CI runs as well"
 	@echo "make benchmarks  speed as ratios in one run"
 
 $(READY): constraints.txt pyproject.toml
@@ -34,7 +35,10 @@ types: $(READY)
 	$(BIN)/mypy
 
 unit: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+
+slow: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 benchmarks: $(READY)
 	$(BIN)/python benchmarks/speed.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 LONGEST = {"test_compared.py", "test_quickstart.py"}
-"""Each of these climbs for a minute or two before its first test."""
+"""Each of these climbs for a minute or two before its first test; the first is among the slow ones."""
 
 
 @pytest.hookimpl(trylast=True)

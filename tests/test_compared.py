@@ -10,6 +10,8 @@ from tests.support.compared import BLOCK, CHANGED, EXITS, PAGE, compare, make, s
 from tests.support.once import once
 from tests.support.readme import shape
 
+pytestmark = pytest.mark.slow
+
 FIRST = {
     "int8": ("REGRESSION", "max_abs_gap"),
     "perturbed": ("REGRESSION", "ndcg_at_10"),

@@ -13,6 +13,8 @@ from tests.support.ladders import qualify, write_ladder
 from tests.support.once import once
 from tests.support.runner import Ended, Runner
 
+pytestmark = pytest.mark.slow
+
 WORKFLOW = ".github/workflows/qualify.yml"
 GATES = "format: 1\nname: small\ngates:\n"
 OK = f"{GATES}  - {{metric: payload_bytes, max_degradation: 1%}}\n"

@@ -22,6 +22,8 @@ from tests.support.github import served
 from tests.support.ladders import REPO, write_ladder
 from tests.support.runner import Runner
 
+pytestmark = pytest.mark.slow
+
 PAGE = (REPO / "docs/how-to-ci.md").read_text(encoding="utf-8")
 BLOCKS: list[tuple[str, str]] = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 WORKFLOWS = [text for kind, text in BLOCKS if kind == "yaml" and text.startswith("# .github/workflows/")]

@@ -136,6 +136,7 @@ def test_settings_that_would_lead_elsewhere_are_refused(tmp_path: Path, wrong: d
         assert api.requests == []
 
 
+@pytest.mark.slow
 def test_what_must_vouch_for_a_root_is_handed_to_verify(tmp_path: Path, tiny_model: Path) -> None:
     ladder = write_ladder(tmp_path / "l", tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L0")
     root, mine, other = tmp_path / "root", make_keys(tmp_path, "mine"), make_keys(tmp_path, "other")

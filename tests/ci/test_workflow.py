@@ -7,6 +7,8 @@ import json
 import stat
 from pathlib import Path
 
+import pytest
+
 from evidence.verify import verify
 from tests.support.github import served
 from tests.support.ladders import qualify
@@ -17,6 +19,7 @@ LADDERS = "two/tiny.yaml\none/tiny.yaml"
 POLICY = "format: 1\nname: small\ngates:\n  - {metric: payload_bytes, max_degradation: 1%}\n"
 
 
+@pytest.mark.slow
 def test_a_matrix_of_two_ladders_is_climbed_job_by_job_and_covered_together(runner: Runner) -> None:
     done = runner.workflow(WORKFLOW, {"ladders": LADDERS, "by": "target"})
     assert list(done) == ["plan", "climb", "gate"], runner.log
@@ -76,6 +79,7 @@ def _reviewer_comments_once(runner: Runner, artifact: str, digest: str, baseline
         assert len(api.requests) == 4
 
 
+@pytest.mark.slow
 def test_a_verdict_that_is_not_pass_uploads_and_attests_the_root_and_ends_the_job(runner: Runner) -> None:
     ladder = runner.workspace / "one/tiny.yaml"
     text = ladder.read_text(encoding="utf-8")

@@ -372,6 +372,7 @@ def _both(there: Bench) -> Ran:
     return ran
 
 
+@pytest.mark.slow
 def test_a_base_of_another_class_is_qualified_under_the_adapters_head(
     tiny_model: Path, law: Path, tmp_path: Path
 ) -> None:

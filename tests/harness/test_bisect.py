@@ -115,6 +115,7 @@ def test_an_overflow_among_twelve_layers_is_found_at_its_node(deep: Deep, tmp_pa
     assert first.why.endswith(" values are not finite, and are in the fp32 graph")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "by", "tolerance"),
     [(SCALED, 1.5, TOLERANCE["fp16"]), (OVERFLOWING, 30_000, 1e9)],

@@ -248,6 +248,7 @@ def test_a_checkpoint_without_its_head_blocks_the_build_and_names_the_tensors(cl
     assert not (headless.root / "artifacts").exists()
 
 
+@pytest.mark.slow
 def test_the_export_based_exporter_names_its_dimensions_and_gives_the_same_bytes_twice(empty_bench: Bench) -> None:
     build = BuildOptions(exporter="torch_export", opset=20, repeat_export=True)
     ran = empty_bench.run(empty_bench.request("L0", options=msgspec.structs.replace(OPTIONS, L0=build)))

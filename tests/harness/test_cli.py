@@ -152,6 +152,7 @@ def test_a_prebuilt_artifact_with_a_broken_head_fails_and_never_reaches_l3(
     assert qualify("verify", tmp_path / "root").code == 10
 
 
+@pytest.mark.slow
 def test_a_sound_prebuilt_artifact_qualifies(tiny_root: Path, tiny_model: Path, tmp_path: Path) -> None:
     shutil.copy(tiny_root / "artifacts/cpu-fp32/model.onnx", tmp_path / "mine.onnx")
     targets = "\n  - {precision: fp32, threads: 1, artifact: mine.onnx}\n"
@@ -342,6 +343,7 @@ def test_doctor_says_what_can_run_here() -> None:
     assert qualify("doctor").out.splitlines()[-1] == "run a ladder: yes"
 
 
+@pytest.mark.slow
 def test_host_and_user_are_recorded_only_where_the_ladder_asks(tiny_model: Path, tmp_path: Path) -> None:
     user, host = "qx-somebody-77", platform.node()
     facts = {}
@@ -429,6 +431,7 @@ def test_an_answer_that_stdout_does_not_take_is_an_error_in_one_line() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_default_root_is_a_new_folder_under_runs(tiny_model: Path, tmp_path: Path) -> None:
     ladder = write_ladder(tmp_path, tiny_model, "\n  - {precision: fp32, threads: 1}\n", goal="L0")
     roots = [qualify("run", ladder, "--json", folder=tmp_path).json["root"] for _ in range(2)]

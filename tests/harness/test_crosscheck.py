@@ -214,6 +214,7 @@ def test_every_field_of_every_record_is_read(sealed: Sealed, place: str) -> None
     )  # the claim says little that its steps do not
 
 
+@pytest.mark.slow
 def test_every_field_of_all_that_l1_can_be_asked_for_is_read(loaded: Sealed) -> None:
     assert unread(loaded, "steps/L1-perf.cpu-fp32/", 300) == []
 

@@ -131,6 +131,7 @@ def test_a_verdict_lost_by_the_lock_is_a_row_and_is_counted(side: Side) -> None:
 # --- the command that refreshes ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_that_refreshes_climbs_the_candidate_and_the_targets_of_the_root(
     tmp_path: Path, tiny_model: Path
 ) -> None:

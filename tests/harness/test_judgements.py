@@ -15,6 +15,8 @@ from tests.harness.test_account import SARIF, XSD, schema
 from tests.support.ladders import TARGETS as THREE
 from tests.support.ladders import Said, changed, edited, qualify, writable_copy, write_ladder
 
+pytestmark = pytest.mark.slow
+
 POLICY = """format: 1
 name: release
 gates:

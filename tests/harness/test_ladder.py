@@ -172,7 +172,10 @@ STRUCTURE = {
     ),
     "unknown-key": (
         changed(b"goal: L3", b"gaol: L3"),
-        ": expected only the keys format, name, candidate, tiers, targets, goal, seed, gates, lock, record, got 'gaol'; did you mean 'goal'?",
+        (
+            ": expected only the keys format, name, candidate, tiers, targets, goal, seed, gates, lock, record, got 'gaol';"
+            " did you mean 'goal'?"
+        ),
     ),
     "unknown-key-unlike-any": (
         changed(b"threads: 4", b"zzz: 4"),

@@ -9,6 +9,8 @@ import pytest
 from tests.support.ladders import Said, qualify, write_ladder
 from tests.support.once import once
 
+pytestmark = pytest.mark.slow
+
 TARGETS = """
   - {precision: fp32, threads: 1}
   - {precision: int8, threads: 1}

@@ -143,6 +143,7 @@ print(json.dumps([result.task_name, result.dataset_revision, result.get_score(),
 """
 
 
+@pytest.mark.slow
 def test_a_task_of_mteb_is_exported_as_mteb_itself_scores_it(tiny_model: Path, tmp_path: Path) -> None:
     """Climbed and evaluated through a loopback hub: name, commit, languages, and the main score, which is MAP and not nDCG here."""
     from mteb.results import TaskResult
@@ -211,6 +212,7 @@ def _check_names(records: RootRecords) -> None:
     assert long["main_score"] is None
 
 
+@pytest.mark.slow
 def test_what_the_page_on_data_shows_of_mteb_gives_a_result(tiny_root: Path, tiny_model: Path, tmp_path: Path) -> None:
     """With a small task of the name on a loopback hub: two queries with candidates, of which the better are to be first."""
     page = (REPO / "docs/how-to-bring-your-own-data.md").read_text(encoding="utf-8")

@@ -13,6 +13,8 @@ from harness.records import DataSource
 from tests.support.hub import Hub
 from tests.support.rankings import TASK, TASK_COMMIT, TASK_PLACE, answers, ask, python, task_repository
 
+pytestmark = pytest.mark.slow
+
 INSTRUCTED, INSTRUCTED_COMMIT = "Core17InstructionRetrieval", "67d8733dd0691f08f34ed9dda5941578cba8d91c"
 NO_TEXT, NO_TEXT_COMMIT = "AskUbuntuDupQuestions", "c5691e3c48741d5f83b5cc8e630653d7a8cfc048"
 NULL_TEXT, NULL_TEXT_COMMIT = "StackOverflowDupQuestions", "5debda000fe8e27ebb5c123d38081f92e1847a59"

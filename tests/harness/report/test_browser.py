@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.ladders import REPO, qualify
 
+pytestmark = pytest.mark.slow
+
 NODE = REPO / "tests/node"
 
 

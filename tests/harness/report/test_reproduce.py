@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from harness.report.reproduce import reproduce
 from tests.support.compared import _perturb
 from tests.support.hostile import hostile
@@ -35,6 +37,7 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(folder), *name, *arguments], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_the_printed_blocks_check_the_root_and_climb_it_again(tmp_path: Path, tiny_model: Path) -> None:
     """A root of another candidate than the ladder's, of one target, timed beside a baseline; its ladder changed since."""
     repo = tmp_path / "repo"
