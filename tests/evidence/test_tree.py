@@ -117,6 +117,22 @@ def test_an_error_of_reading_ahead_is_the_error_of_that_file(
     )
 
 
+def test_a_big_file_that_ends_early_has_changed(tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "BLOCK_BYTES", 7)
+    monkeypatch.setattr(tree, "BIG_BYTES", 20)
+    place = tmp_path / "big.bin"
+    place.write_bytes(bytes(90))
+    read, left = os.readv, iter((90, 90, 14, *[14] * 20))  # bytes of the file at each read
+
+    def cut(file: int, buffers: list[memoryview]) -> int:
+        os.truncate(place, next(left))
+        return read(file, buffers)
+
+    monkeypatch.setattr(os, "readv", cut)
+    digests, faults = tree.hash_files(folder, {"big.bin": 90})
+    assert (digests, [item.rule for item in faults]) == ({}, ["E-CHANGED"])
+
+
 @pytest.mark.parametrize("size", [0, 1, 2**20 - 1, 2**20, 2**20 + 1])
 def test_sizes_around_a_block_are_hashed_whole(tmp_path: Path, folder: int, size: int) -> None:
     data = b"x" * size
