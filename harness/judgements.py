@@ -23,7 +23,15 @@ _GATES: dict[GateVerdict, Verdict] = {
     "INCONCLUSIVE": "INCONCLUSIVE",
     "OK": "PASS",
 }
-_STATES: dict[State, Verdict] = {"DEFERRED": "NOT_RUN", "MISSING": "BLOCKED"}
+_STATES: dict[State, Verdict] = {
+    "PASS": "PASS",
+    "FAIL": "FAIL",
+    "BLOCKED": "BLOCKED",
+    "INCONCLUSIVE": "INCONCLUSIVE",
+    "NOT_RUN": "NOT_RUN",
+    "DEFERRED": "NOT_RUN",
+    "MISSING": "BLOCKED",
+}
 
 
 def of_gates(found: Diff, gates: Gates) -> Account:
@@ -64,7 +72,7 @@ def of_cover(found: Covered) -> Account:
 def _covered(found: Covered) -> Iterator[Case]:
     for ladder in found.ladders:
         for target in ladder.targets:
-            verdict: Verdict = _STATES.get(target.state) or target.state  # type: ignore[assignment] # the rest are verdicts
+            verdict = _STATES[target.state]
             yield Case(ladder.name, None, target.name, "cover.target", verdict, target.reason, CLAIM)
     for root in found.refused:
         verdict = "FAIL" if root.exit_code == EXIT_NOT_INTACT else "BLOCKED"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from evidence import seal
 from evidence.manifest import Fault
 from evidence.verify import verify
+from tests.evidence import sealing
 from tests.roots import make
 
 settings.register_profile("no clock", deadline=None)
@@ -25,12 +25,7 @@ def sealed(tmp_path: Path) -> MakeRoot:
     """Seals files at a new place under the test's own folder and returns the root."""
 
     def sealed_root(files: Files) -> Path:
-        out = tmp_path / f"root{len(list(tmp_path.iterdir()))}"
-        staging = seal.stage(out)
-        for path, data in files.items():
-            seal.write_new(staging, path, data)
-        seal.seal(staging, out)
-        return out
+        return sealing.sealed(tmp_path / f"root{len(list(tmp_path.iterdir()))}", files)
 
     return sealed_root
 

@@ -21,6 +21,7 @@ from evidence.manifest import digest_of
 from evidence.seal import SealError
 from evidence.verify import verify
 from harness import leftovers
+from tests.evidence import sealing
 from tests.evidence.conftest import MakeRoot, rules
 from tests.roots.make import GOOD, LEAST, SMALL
 
@@ -28,10 +29,7 @@ REPO = Path(__file__).parent.parent.parent
 
 
 def staged(out: Path, files: dict[str, bytes] = LEAST) -> Path:
-    staging = seal.stage(out)
-    for path, data in files.items():
-        seal.write_new(staging, path, data)
-    return staging
+    return sealing.staged(out, files)
 
 
 # --- stage and write --------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from evidence import seal
 from evidence.seal import SealError
 from harness import doctor, leftovers
 from harness.held import held
+from tests.evidence import sealing
 from tests.roots.make import GOOD, LEAST
 
 REPO = Path(__file__).parent.parent.parent
@@ -26,12 +27,7 @@ def sealed(tmp_path: Path) -> MakeRoot:
     """Seals files as a root under the test's own folder."""
 
     def sealed_root(files: dict[str, bytes]) -> Path:
-        out = tmp_path / "root"
-        staging = seal.stage(out)
-        for path, data in files.items():
-            seal.write_new(staging, path, data)
-        seal.seal(staging, out)
-        return out
+        return sealing.sealed(tmp_path / "root", files)
 
     return sealed_root
 
